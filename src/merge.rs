@@ -1,0 +1,139 @@
+//! Sharing: how two copies of one circuit become one. Two registers travel, each ordered totally, so that merging is commutative,
+//! associative and idempotent: the verdict, and the operator's hold.
+
+use alloc::boxed::Box;
+use core::cmp::Ordering;
+
+use crate::snapshot::Phase;
+use crate::{Counts, Held, Policy, Reason, Snapshot, Time, Transition};
+
+/// Names and orders a verdict. The clock is hybrid: what was decided after meeting a verdict beats it, whatever the clocks say.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) since: Time,
+    pub(crate) by: u32,
+}
+
+impl Stamp {
+    /// No verdict yet: loses to any.
+    pub(crate) const NONE: Stamp = Stamp { since: Time::ZERO, by: 0 };
+
+    pub(crate) fn next(self, by: u32, now: Time) -> Stamp {
+        Stamp { since: now.max(self.since.after(1)), by }
+    }
+}
+
+/// The operator's override as a register: the latest one wins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hold {
+    pub(crate) value: Option<Held>,
+    pub(crate) at: Time,
+    pub(crate) by: u32,
+}
+
+impl Hold {
+    fn order(&self) -> (Time, u32, u8) {
+        let value = match self.value {
+            None => 0,
+            Some(Held::Closed) => 1,
+            Some(Held::Open) => 2,
+        };
+        (self.at, self.by, value)
+    }
+}
+
+/// What [`Snapshot::adopt`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Adoption {
+    /// The visible change, with reason `adopted`.
+    pub transition: Option<Transition>,
+    /// Their verdict or hold was newer and holds here now.
+    pub adopted: bool,
+    /// The same verdict; their probes or successes were news.
+    pub updated: bool,
+    /// They lack a verdict or hold that we have.
+    pub behind: bool,
+    /// Behind, and ours is an open verdict that is not due: worth writing again. Nothing else ever is, or old verdicts would come back.
+    pub repair: bool,
+}
+
+/// A verdict from further ahead than this is not a fast clock but a corrupt text.
+const FAR_AHEAD_MS: u64 = 86_400_000;
+
+impl Snapshot {
+    /// Takes over what another copy of this circuit decided later: its verdict, and its hold. A newer one begins an episode here (the
+    /// permits of the last one are void, the window is empty); the same one again only updates the probes and fences nothing.
+    ///
+    /// Verdicts are ordered by the instant they were made, open before closed, the later `until`, the participant. A circuit that has
+    /// met no verdict loses to any; if the first one it meets is closed it keeps its window and its calls in flight.
+    ///
+    /// ```
+    /// use tripcurve::{Policy, Snapshot, State, Time};
+    /// let (policy, at) = (Policy::default(), Time::from_millis);
+    /// let mut here = Snapshot::closed(&policy, 1, at(0));
+    /// let mut there = Snapshot::closed(&policy, 2, at(0));
+    /// there.force(&policy, State::Open, None, at(10));
+    /// assert!(here.adopt(&policy, &there, at(20)).adopted);
+    /// assert_eq!(here.state(), State::Open);
+    /// ```
+    pub fn adopt(&mut self, policy: &Policy, theirs: &Snapshot, now: Time) -> Adoption {
+        let now = self.clock(policy, now);
+        if theirs.stamp.since.since(now) > FAR_AHEAD_MS && now > Time::ZERO {
+            return Adoption { behind: true, ..Adoption::default() };
+        }
+        let mut found = Adoption::default();
+        let before = self.standing();
+        let mut phase = None;
+        match theirs.order().cmp(&self.order()) {
+            Ordering::Greater => {
+                found.adopted = true;
+                let keeps_window = self.stamp == Stamp::NONE && theirs.phase == Phase::Closed;
+                self.stamp = theirs.stamp;
+                self.level = theirs.level;
+                if !keeps_window {
+                    phase = Some(theirs.phase.clone());
+                }
+            }
+            Ordering::Less => found.behind = true,
+            Ordering::Equal => match (&mut self.phase, &theirs.phase) {
+                (Phase::HalfOpen { probing, .. }, Phase::HalfOpen { probing: news, .. }) => found.updated = probing.merge(news),
+                (Phase::Open { .. }, Phase::HalfOpen { .. }) => {
+                    found.updated = true;
+                    phase = Some(theirs.phase.clone());
+                }
+                (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. }, _) => {}
+            },
+        }
+        match self.hold_order().cmp(&theirs.hold_order()) {
+            Ordering::Less => {
+                found.adopted = true;
+                self.hold = theirs.hold.as_ref().map(|hold| Box::new(**hold));
+                phase = Some(phase.unwrap_or_else(|| self.phase.clone()));
+            }
+            Ordering::Greater => found.behind = true,
+            Ordering::Equal => {}
+        }
+        if let Some(phase) = phase {
+            found.transition = self.enter_from(before, phase, Reason::Adopted, Counts::default(), now);
+            self.since = theirs.since.min(now);
+            self.anchor(policy, now);
+            if let Some(transition) = &mut found.transition {
+                transition.until = self.until();
+            }
+        }
+        found.repair = found.behind && self.until().is_some_and(|until| now < until);
+        found
+    }
+
+    fn order(&self) -> (Time, bool, Time, u32) {
+        let (open, until) = match &self.phase {
+            Phase::Closed => (false, Time::ZERO),
+            Phase::Open { until } | Phase::HalfOpen { until, .. } => (true, *until),
+        };
+        (self.stamp.since, open, until, self.stamp.by)
+    }
+
+    fn hold_order(&self) -> Option<(Time, u32, u8)> {
+        self.hold.as_ref().map(|hold| hold.order())
+    }
+}

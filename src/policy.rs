@@ -1,0 +1,310 @@
+//! The policy: the trip curve itself. Parsed once; what a [`Policy`] holds is within its bounds.
+
+use crate::error::{Field, InvalidPolicy, Problem};
+use crate::{Counts, Factor, Reason, Share, Time, WindowOptions};
+
+/// What a policy may say. Every field has a default, so `PolicyOptions { open_ms: 5_000, ..Default::default() }` is a policy.
+///
+/// Lengths are milliseconds from 1 to 2^53 − 1 (`open_ms` from 0), counts are from 1 to 10,000.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PolicyOptions {
+    /// How outcomes are remembered while closed. Default: the last 30 s in 10 buckets.
+    pub window: WindowOptions,
+    /// Opens at this share of failed calls, once there are `minimum_calls`. Default: one half, unless `failures` is given or the
+    /// window is consecutive.
+    pub failure_rate: Rate,
+    /// Opens at this many failures in the window, without waiting for `minimum_calls`. Not together with `failure_rate`.
+    /// Default: none, or 5 with a consecutive window. At most `last` with a window of calls.
+    pub failures: Option<u32>,
+    /// Calls a window needs before a share is judged. Default 10, or `last` if that is smaller. At most `last`.
+    pub minimum_calls: Option<u32>,
+    /// A call that took longer than this is slow (equal is not). Default: none is.
+    pub slow_ms: Option<u64>,
+    /// Opens at this share of slow calls, once there are `minimum_calls`. Default: all. Without `slow_ms` it means nothing.
+    pub slow_rate: Share,
+    /// Which outcomes are looked at. Default: failures and slow calls.
+    pub judge_on: JudgeOn,
+    /// How long the circuit stays open before it may be probed; 0: it is due at once. Default 30,000.
+    pub open_ms: u64,
+    /// What the open time is multiplied by for each half-open period in a row that failed. Default 1.
+    pub backoff: Factor,
+    /// Up to this share of the open time is added, by a hash of seed and generation, so that participants do not come back in step.
+    /// `None` (default): nothing.
+    pub jitter: Option<Share>,
+    /// The one cap on every open time: backoff, jitter, Retry-After, restored and adopted. At least `open_ms`.
+    /// Default: the larger of `open_ms` and 300,000.
+    pub max_open_ms: Option<u64>,
+    /// Probes in flight while half-open, 1 to 1000; `None`: no limit. Default 1.
+    pub probe_limit: Option<u32>,
+    /// Successful probes that close the circuit, 1 to 1000. Default 1.
+    pub probe_successes: u32,
+    /// How long a probe may hold its slot. Default: the larger of `open_ms` and 10,000.
+    pub probe_lease: Lease,
+    /// Everything is computed and reported, nothing is refused. Default: off.
+    pub shadow: bool,
+}
+
+/// A share of calls that opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rate {
+    /// One half, unless `failures` is given or the window is consecutive.
+    Default,
+    /// Shares of failures are not judged.
+    Off,
+    /// This share.
+    Share(Share),
+}
+
+/// Which outcomes of a closed circuit are judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JudgeOn {
+    /// Only a failure or a slow call can open (phil, utopia).
+    Failure,
+    /// A fast success that completes `minimum_calls` can open as well (reqtide).
+    Any,
+}
+
+/// How long a probe may hold its slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lease {
+    /// The larger of `open_ms` and 10,000 ms: else a service slower than `open_ms` could never close the circuit.
+    Default,
+    /// Until it is settled. A hazard: a probe that never settles holds its slot for ever.
+    Never,
+    /// This many milliseconds.
+    Ms(u64),
+}
+
+impl Default for PolicyOptions {
+    fn default() -> PolicyOptions {
+        PolicyOptions {
+            window: WindowOptions::Time { ms: 30_000, buckets: None },
+            failure_rate: Rate::Default,
+            failures: None,
+            minimum_calls: None,
+            slow_ms: None,
+            slow_rate: Share::ALL,
+            judge_on: JudgeOn::Failure,
+            open_ms: 30_000,
+            backoff: Factor::ONE,
+            jitter: None,
+            max_open_ms: None,
+            probe_limit: Some(1),
+            probe_successes: 1,
+            probe_lease: Lease::Default,
+            shadow: false,
+        }
+    }
+}
+
+/// A checked policy with every default filled in.
+///
+/// ```
+/// use tripcurve::{Counts, Policy, PolicyOptions, Rate, Share};
+/// let policy = Policy::parse(PolicyOptions {
+///     failure_rate: Rate::Share(Share::percent(33).unwrap()),
+///     minimum_calls: Some(3),
+///     ..Default::default()
+/// })?;
+/// assert!(policy.trips(Counts { calls: 3, failures: 1, slow: 0 }).is_some());
+/// assert!(policy.trips(Counts { calls: 2, failures: 2, slow: 0 }).is_none()); // too few to judge
+/// # Ok::<(), tripcurve::InvalidPolicy>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    pub(crate) window: WindowOptions,
+    pub(crate) failure_rate: Option<Share>,
+    pub(crate) failures: Option<u32>,
+    pub(crate) minimum_calls: u32,
+    pub(crate) slow_ms: Option<u64>,
+    pub(crate) slow_rate: Share,
+    pub(crate) judge_on: JudgeOn,
+    pub(crate) open_ms: u64,
+    pub(crate) backoff: Factor,
+    pub(crate) jitter: Option<Share>,
+    pub(crate) max_open_ms: u64,
+    pub(crate) probe_limit: Option<u32>,
+    pub(crate) probe_successes: u32,
+    pub(crate) probe_lease_ms: Option<u64>,
+    pub(crate) shadow: bool,
+}
+
+impl Default for Policy {
+    /// The policy of `PolicyOptions::default()`.
+    fn default() -> Policy {
+        let defaults = PolicyOptions::default();
+        Policy {
+            window: WindowOptions::Time { ms: 30_000, buckets: Some(10) },
+            failure_rate: Some(Share::HALF),
+            failures: None,
+            minimum_calls: 10,
+            slow_ms: None,
+            slow_rate: Share::ALL,
+            judge_on: JudgeOn::Failure,
+            open_ms: defaults.open_ms,
+            backoff: Factor::ONE,
+            jitter: None,
+            max_open_ms: DEFAULT_MAX_OPEN_MS,
+            probe_limit: Some(1),
+            probe_successes: 1,
+            probe_lease_ms: Some(defaults.open_ms),
+            shadow: false,
+        }
+    }
+}
+
+/// The largest count an option takes: `last`, `minimum_calls`, `failures`.
+pub(crate) const MAX_COUNT: u32 = 10_000;
+const MAX_PROBES: u32 = 1_000;
+const DEFAULT_MAX_OPEN_MS: u64 = 300_000;
+const LEAST_LEASE_MS: u64 = 10_000;
+
+impl Policy {
+    /// Checks every bound and fills in the defaults.
+    pub fn parse(options: PolicyOptions) -> Result<Policy, InvalidPolicy> {
+        let window = options.window.parse()?;
+        let consecutive = matches!(window, WindowOptions::Consecutive { .. });
+        let most = match window {
+            WindowOptions::Calls { last, .. } => last,
+            WindowOptions::Fixed { .. } | WindowOptions::Time { .. } | WindowOptions::Consecutive { .. } => MAX_COUNT,
+        };
+
+        let failures = match (options.failures, options.failure_rate) {
+            (Some(_), Rate::Share(_)) => {
+                return Err(InvalidPolicy { field: Field::Failures, problem: Problem::Excluded });
+            }
+            (Some(count), Rate::Default | Rate::Off) => Some(within(Field::Failures, count, 1, most)?),
+            (None, Rate::Default) if consecutive => Some(5),
+            (None, Rate::Default | Rate::Off | Rate::Share(_)) => None,
+        };
+        let failure_rate = match options.failure_rate {
+            Rate::Share(share) => Some(share),
+            Rate::Default if failures.is_none() => Some(Share::HALF),
+            Rate::Default | Rate::Off => None,
+        };
+        if let Some(ms) = options.slow_ms {
+            length(Field::SlowMs, ms, 1)?;
+        } else if failure_rate.is_none() && failures.is_none() {
+            return Err(InvalidPolicy { field: Field::FailureRate, problem: Problem::NeverOpens });
+        }
+
+        let open_ms = length(Field::OpenMs, options.open_ms, 0)?;
+        Ok(Policy {
+            window,
+            failure_rate,
+            failures,
+            minimum_calls: within(Field::MinimumCalls, options.minimum_calls.unwrap_or(most.min(10)), 1, most)?,
+            slow_ms: options.slow_ms,
+            slow_rate: options.slow_rate,
+            judge_on: options.judge_on,
+            open_ms,
+            backoff: options.backoff,
+            jitter: options.jitter,
+            max_open_ms: match options.max_open_ms {
+                Some(ms) => length(Field::MaxOpenMs, ms, open_ms)?,
+                None => open_ms.max(DEFAULT_MAX_OPEN_MS),
+            },
+            probe_limit: match options.probe_limit {
+                Some(limit) => Some(within(Field::ProbeLimit, limit, 1, MAX_PROBES)?),
+                None => None,
+            },
+            probe_successes: within(Field::ProbeSuccesses, options.probe_successes, 1, MAX_PROBES)?,
+            probe_lease_ms: match options.probe_lease {
+                Lease::Default => Some(open_ms.max(LEAST_LEASE_MS)),
+                Lease::Never => None,
+                Lease::Ms(ms) => Some(length(Field::ProbeLeaseMs, ms, 1)?),
+            },
+            shadow: options.shadow,
+        })
+    }
+
+    /// Why a closed window with these counts opens, or `None`. Failures are looked at before slowness (phil's trip test).
+    pub fn trips(&self, counts: Counts) -> Option<Reason> {
+        let judged = counts.calls >= self.minimum_calls;
+        if self.failures.is_some_and(|count| counts.failures >= count) {
+            return Some(Reason::FailureCount);
+        }
+        if self.failure_rate.is_some_and(|rate| judged && rate.met_by(counts.failures, counts.calls)) {
+            return Some(Reason::FailureRate);
+        }
+        if self.slow_ms.is_some() && judged && self.slow_rate.met_by(counts.slow, counts.calls) {
+            return Some(Reason::SlowRate);
+        }
+        None
+    }
+
+    /// Is a call of this duration slow? Longer than `slow_ms`; a call that was not measured never is.
+    pub fn is_slow(&self, duration_ms: Option<u64>) -> bool {
+        matches!((self.slow_ms, duration_ms), (Some(limit), Some(took)) if took > limit)
+    }
+
+    /// The options with every default filled in; parsing them gives this policy again.
+    pub fn options(&self) -> PolicyOptions {
+        PolicyOptions {
+            window: self.window,
+            failure_rate: self.failure_rate.map_or(Rate::Off, Rate::Share),
+            failures: self.failures,
+            minimum_calls: Some(self.minimum_calls),
+            slow_ms: self.slow_ms,
+            slow_rate: self.slow_rate,
+            judge_on: self.judge_on,
+            open_ms: self.open_ms,
+            backoff: self.backoff,
+            jitter: self.jitter,
+            max_open_ms: Some(self.max_open_ms),
+            probe_limit: self.probe_limit,
+            probe_successes: self.probe_successes,
+            probe_lease: self.probe_lease_ms.map_or(Lease::Never, Lease::Ms),
+            shadow: self.shadow,
+        }
+    }
+
+    /// How long the circuit stays open after `level` failed half-open periods. Jitter is a pure hash, so that the same circuit gives
+    /// the same answer everywhere.
+    pub(crate) fn open_ms_at(&self, level: u32, seed: u32, generation: u32) -> u64 {
+        let mut ms = self.open_ms;
+        for _ in 0..level {
+            let longer = self.backoff.times(ms);
+            if longer == ms || longer >= self.max_open_ms {
+                ms = longer;
+                break;
+            }
+            ms = longer;
+        }
+        if let Some(share) = self.jitter {
+            let most = share.of(ms);
+            let hash = u64::from(hash(seed, generation));
+            ms = ms.saturating_add((most >> 32) * hash + (((most & 0xffff_ffff) * hash) >> 32));
+        }
+        ms.min(self.max_open_ms)
+    }
+
+    /// `until`, at most `max_open_ms` from now.
+    pub(crate) fn cap(&self, until: Time, now: Time) -> Time {
+        until.min(now.after(self.max_open_ms))
+    }
+}
+
+/// Mixes seed and generation into 32 even bits (the finaliser of MurmurHash3, public domain).
+fn hash(seed: u32, generation: u32) -> u32 {
+    let mut x = seed ^ generation.wrapping_mul(0x9e37_79b9);
+    x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
+    x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
+    x ^ (x >> 16)
+}
+
+pub(crate) fn within(field: Field, value: u32, min: u32, max: u32) -> Result<u32, InvalidPolicy> {
+    range(field, value.into(), min.into(), max.into())?;
+    Ok(value)
+}
+
+pub(crate) fn length(field: Field, ms: u64, min: u64) -> Result<u64, InvalidPolicy> {
+    range(field, ms, min, Time::MAX.as_millis())
+}
+
+fn range(field: Field, value: u64, min: u64, max: u64) -> Result<u64, InvalidPolicy> {
+    if value < min || value > max {
+        return Err(InvalidPolicy { field, problem: Problem::OutOfRange { min, max } });
+    }
+    Ok(value)
+}

@@ -1,0 +1,80 @@
+//! Probes of one half-open period. Every lease ends by itself: a probe whose tab was closed never blocks a circuit.
+
+use alloc::vec::Vec;
+
+use crate::Time;
+
+/// One probe. A settled one is kept until its lease would have ended, so that a copy of the circuit that still shows it in flight
+/// cannot bring it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Probe {
+    pub(crate) id: u32,
+    /// `None`: it may hold its slot for ever.
+    pub(crate) lease_until: Option<Time>,
+    pub(crate) settled: bool,
+}
+
+/// The probes in flight and the successes so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Probing {
+    pub(crate) probes: Vec<Probe>,
+    pub(crate) successes: u32,
+}
+
+impl Probing {
+    /// Forgets whose lease is over, that instant included; it counts for nothing.
+    pub(crate) fn drop_ended(&mut self, now: Time) {
+        self.probes.retain(|probe| probe.lease_until.map_or(!probe.settled, |end| now < end));
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.probes.iter().filter(|probe| !probe.settled).count() as u32
+    }
+
+    /// Frees the slot of this probe; false when it does not hold one.
+    pub(crate) fn settle(&mut self, id: u32) -> bool {
+        let found = self.probes.iter_mut().find(|probe| probe.id == id && !probe.settled);
+        found.is_some_and(|probe| {
+            probe.settled = true;
+            true
+        })
+    }
+
+    /// When the next slot becomes free by time alone.
+    pub(crate) fn earliest_end(&self) -> Option<Time> {
+        self.probes.iter().filter(|probe| !probe.settled).filter_map(|probe| probe.lease_until).min()
+    }
+
+    /// Takes over what another copy of the same period knows; true when something was new. The order of merging does not matter.
+    pub(crate) fn merge(&mut self, other: &Probing) -> bool {
+        let before = self.clone();
+        self.successes = self.successes.max(other.successes);
+        for theirs in &other.probes {
+            match self.probes.iter_mut().find(|mine| mine.id == theirs.id) {
+                None => self.probes.push(*theirs),
+                Some(mine) => {
+                    mine.settled |= theirs.settled;
+                    mine.lease_until = match (mine.lease_until, theirs.lease_until) {
+                        (Some(a), Some(b)) => Some(a.min(b)),
+                        (one, other) => one.or(other),
+                    };
+                }
+            }
+        }
+        self.probes.sort_unstable_by_key(|probe| probe.id);
+        *self != before
+    }
+
+    pub(crate) fn move_back(&mut self, by: u64) {
+        for end in self.probes.iter_mut().filter_map(|probe| probe.lease_until.as_mut()) {
+            *end = end.before(by);
+        }
+    }
+
+    /// No lease lasts longer than a new one would.
+    pub(crate) fn cap_leases(&mut self, latest: Time) {
+        for end in self.probes.iter_mut().filter_map(|probe| probe.lease_until.as_mut()) {
+            *end = latest.min(*end);
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! The machine: everything that must survive between two calls, and the verbs that move it.
+//!
+//! One verb per thing that can happen, each a function of policy, snapshot, arguments and `now`. Nothing happens by time alone: a
+//! circuit that is due moves when somebody asks. Every new episode raises the generation, which fences the permits of the last one.
+
+use alloc::boxed::Box;
+
+use crate::merge::{Hold, Stamp};
+use crate::policy::JudgeOn;
+use crate::probes::{Probe, Probing};
+use crate::window::Window;
+use crate::{
+    Admission, CallOutcome, Counts, Held, Inspection, Permit, PermitKind, Policy, Reason, Refusal, RefusalReason, State, Time,
+    Transition, Verdict,
+};
+
+/// One circuit at one moment: a plain value.
+///
+/// ```
+/// use tripcurve::{Admission, CallOutcome, Policy, PolicyOptions, Snapshot, State, Time};
+/// let policy = Policy::parse(PolicyOptions { failures: Some(1), open_ms: 1_000, ..Default::default() })?;
+/// let at = Time::from_millis;
+///
+/// let mut circuit = Snapshot::closed(&policy, 7, at(0));
+/// let Admission::Admitted(permit) = circuit.admit(&policy, 1, at(10)).admission else { unreachable!() };
+/// let opened = circuit.settle(&policy, permit, CallOutcome::failure(), at(20)).transition.unwrap();
+/// assert_eq!((opened.to, opened.until), (State::Open, Some(at(1_020))));
+///
+/// assert!(matches!(circuit.admit(&policy, 2, at(1_019)).admission, Admission::Refused(_)));
+/// let Admission::Admitted(probe) = circuit.admit(&policy, 3, at(1_020)).admission else { unreachable!() };
+/// circuit.settle(&policy, probe, CallOutcome::success(), at(1_030));
+/// assert_eq!(circuit.inspect(&policy, at(1_030)).state, State::Closed);
+/// # Ok::<(), tripcurve::InvalidPolicy>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    pub(crate) phase: Phase,
+    /// Orders verdicts among those who share the circuit.
+    pub(crate) stamp: Stamp,
+    /// The operator's override; made by the first hold.
+    pub(crate) hold: Option<Box<Hold>>,
+    pub(crate) window: Window,
+    /// When this episode began.
+    pub(crate) since: Time,
+    /// The latest instant seen; zero: none yet, so a restored text is still to be fitted to this clock.
+    pub(crate) seen: Time,
+    pub(crate) generation: u32,
+    pub(crate) seed: u32,
+    /// Half-open periods in a row that failed, for the backoff.
+    pub(crate) level: u32,
+    pub(crate) rejected: u32,
+}
+
+/// What was decided last, with what lives only in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Closed,
+    Open {
+        until: Time,
+    },
+    /// An open verdict that is due, with the probes in it.
+    HalfOpen {
+        until: Time,
+        probing: Box<Probing>,
+    },
+}
+
+/// What [`Snapshot::admit`] gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Admitted {
+    /// The answer.
+    pub admission: Admission,
+    /// Open to half-open, if this call was the one that found the open time over.
+    pub transition: Option<Transition>,
+}
+
+/// What [`Snapshot::settle`] gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settled {
+    /// Did the outcome count? An ignored or stale one does not.
+    pub counted: bool,
+    /// The permit was of an earlier generation, or its lease was over: nothing changed.
+    pub stale: bool,
+    /// The move it caused.
+    pub transition: Option<Transition>,
+}
+
+/// What [`Snapshot::record`] gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// Did the outcome count?
+    pub counted: bool,
+    /// In order: the move by time, then the move by the outcome.
+    pub transitions: [Option<Transition>; 2],
+}
+
+/// Beyond this many failed half-open periods the backoff grows no more; every factor above 1.0035 has reached 32 by then.
+pub(crate) const MAX_LEVEL: u32 = 1_000;
+
+impl Snapshot {
+    /// A fresh closed circuit. `seed` is 32 random bits, drawn once by the caller: it spreads the jitter and names this participant
+    /// among those who share the circuit.
+    pub fn closed(policy: &Policy, seed: u32, now: Time) -> Snapshot {
+        Snapshot {
+            phase: Phase::Closed,
+            stamp: Stamp::NONE,
+            hold: None,
+            window: Window::new(policy, now),
+            since: now,
+            seen: now,
+            generation: 0,
+            seed,
+            level: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Applies the passage of time, as every other verb does first: an open circuit that is due becomes half-open, a fixed window
+    /// that is over starts again, leases that are over end.
+    pub fn at(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        self.window.roll(now);
+        if let Phase::HalfOpen { probing, .. } = &mut self.phase {
+            probing.drop_ended(now);
+        }
+        self.become_due(now)
+    }
+
+    /// May a call go ahead at `now`? `probe_id` names it should it become a probe: any number not in use by another one.
+    pub fn admit(&mut self, policy: &Policy, probe_id: u32, now: Time) -> Admitted {
+        let now = self.clock(policy, now);
+        let mut transition = None;
+        let refusal = match self.held() {
+            Some(Held::Open) => Refusal { reason: RefusalReason::HeldOpen, retry_at: None },
+            Some(Held::Closed) => return self.allow(now),
+            None => {
+                transition = self.become_due(now);
+                let generation = self.generation;
+                match &mut self.phase {
+                    Phase::Closed => return self.allow(now),
+                    Phase::Open { until } => Refusal { reason: RefusalReason::Open, retry_at: Some(*until) },
+                    Phase::HalfOpen { probing, .. } => {
+                        probing.drop_ended(now);
+                        if policy.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
+                            let lease_until = policy.probe_lease_ms.map(|ms| now.after(ms));
+                            probing.probes.push(Probe { id: probe_id, lease_until, settled: false });
+                            let permit = Permit { generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
+                            return Admitted { admission: Admission::Admitted(permit), transition };
+                        }
+                        Refusal { reason: RefusalReason::ProbesBusy, retry_at: probing.earliest_end() }
+                    }
+                }
+            }
+        };
+        self.rejected = self.rejected.saturating_add(1);
+        let admission = if policy.shadow { Admission::Shadowed(refusal) } else { Admission::Refused(refusal) };
+        Admitted { admission, transition }
+    }
+
+    /// Reports how an admitted call went. A result from an earlier generation, or of a probe whose lease is over, changes nothing.
+    pub fn settle(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
+        const STALE: Settled = Settled { counted: false, stale: true, transition: None };
+        let now = self.clock(policy, now);
+        if permit.generation != self.generation {
+            return STALE;
+        }
+        let counted = outcome.verdict != Verdict::Ignored;
+        let transition = match permit.kind {
+            PermitKind::Allowed if self.is_closed() => self.count(policy, outcome, now),
+            PermitKind::Probe if self.end_probe(permit.id, now) => self.judge_probe(policy, outcome, now),
+            PermitKind::Allowed | PermitKind::Probe => return STALE,
+        };
+        Settled { counted, stale: false, transition }
+    }
+
+    /// Counts an outcome without a permit, in whatever state the circuit is (phil's API): half-open it is judged like a probe, open it
+    /// changes nothing. Prefer [`settle`](Snapshot::settle), which cannot be fooled by a late result.
+    pub fn record(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Recorded {
+        let due = self.at(policy, now);
+        let now = self.seen;
+        let counted = outcome.verdict != Verdict::Ignored;
+        let (counted, moved) = match self.state() {
+            State::Closed => (counted, self.count(policy, outcome, now)),
+            State::HalfOpen => (counted, self.judge_probe(policy, outcome, now)),
+            State::Open => (false, None),
+        };
+        Recorded { counted, transitions: [due, moved] }
+    }
+
+    /// An ordinary transition by hand: a circuit forced open may be probed after `until`, or after the policy's open time. Ends a hold.
+    pub fn force(&mut self, policy: &Policy, state: State, until: Option<Time>, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        self.level = 0;
+        let phase = match state {
+            State::Closed => Phase::Closed,
+            State::HalfOpen => Phase::HalfOpen { until: now, probing: Box::default() },
+            State::Open => Phase::Open { until: self.open_until(policy, until, now) },
+        };
+        self.by_hand(phase, None, Reason::Forced, now)
+    }
+
+    /// An operator's override that time does not end: `Open` refuses everything, `Closed` lets everything in and counts. Ended by
+    /// [`release`](Snapshot::release), [`force`](Snapshot::force) or [`reset`](Snapshot::reset).
+    pub fn hold(&mut self, policy: &Policy, held: Held, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        self.by_hand(Phase::Closed, Some(held), Reason::Held, now)
+    }
+
+    /// Ends a hold: closed and empty. Does nothing when not held.
+    pub fn release(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        self.held()?;
+        self.by_hand(Phase::Closed, None, Reason::Released, now)
+    }
+
+    /// Closed and empty, whatever it was.
+    pub fn reset(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        self.by_hand(Phase::Closed, None, Reason::Reset, now)
+    }
+
+    /// What holds at `now`. Changes nothing and moves nothing: an open circuit that is due reads half-open.
+    pub fn inspect(&self, policy: &Policy, now: Time) -> Inspection {
+        let mut then = self.clone();
+        let now = then.clock(policy, now);
+        let due = then.until().filter(|until| now >= *until);
+        then.at(policy, now);
+        let state = then.state();
+        let (in_flight, successes, lease_end) = match &then.phase {
+            Phase::HalfOpen { probing, .. } => (probing.in_flight(), probing.successes, probing.earliest_end()),
+            Phase::Closed | Phase::Open { .. } => (0, 0, None),
+        };
+        Inspection {
+            state,
+            held: then.held(),
+            admits: match state {
+                State::Closed => true,
+                State::Open => policy.shadow,
+                State::HalfOpen => policy.shadow || policy.probe_limit.is_none_or(|limit| in_flight < limit),
+            },
+            since: due.unwrap_or(then.since),
+            until: then.until(),
+            counts: if state == State::Closed { then.window.counts() } else { Counts::default() },
+            probes_in_flight: in_flight,
+            probe_successes: successes,
+            rejected: then.rejected,
+            generation: self.generation,
+            next_change_at: match state {
+                State::Closed => then.window.next_change_at(),
+                State::Open => then.until(),
+                State::HalfOpen => lease_end,
+            },
+        }
+    }
+
+    /// The state as of the last verb; see [`inspect`](Snapshot::inspect) for what holds at an instant.
+    pub fn state(&self) -> State {
+        match (self.held(), &self.phase) {
+            (Some(Held::Open), _) => State::Open,
+            (Some(Held::Closed), _) | (None, Phase::Closed) => State::Closed,
+            (None, Phase::Open { .. }) => State::Open,
+            (None, Phase::HalfOpen { .. }) => State::HalfOpen,
+        }
+    }
+
+    /// The operator's override, if any.
+    pub fn held(&self) -> Option<Held> {
+        self.hold.as_ref().and_then(|hold| hold.value)
+    }
+
+    /// The current generation.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The latest instant seen.
+    pub fn last_seen(&self) -> Time {
+        self.seen
+    }
+
+    /// When a fixed window last began; for other windows, when the episode did.
+    pub fn window_since(&self) -> Time {
+        match &self.window {
+            Window::Fixed(window) => window.start(),
+            Window::Time(_) | Window::Calls(_) | Window::Consecutive(_) => self.since,
+        }
+    }
+
+    /// Is this probe still holding its slot?
+    pub fn is_probing(&self, id: u32) -> bool {
+        matches!(&self.phase, Phase::HalfOpen { probing, .. } if probing.probes.iter().any(|probe| probe.id == id && !probe.settled))
+    }
+
+    /// Does the circuit let every call in until a verb other than `admit` changes it? True while closed, unless a fixed window
+    /// wants to hear of admissions too.
+    pub fn admits_without_asking(&self) -> bool {
+        self.is_closed() && !matches!(self.window, Window::Fixed(_))
+    }
+
+    /// The seed, replaced: for a host that draws it only when it is first needed.
+    pub fn set_seed(&mut self, seed: u32) {
+        self.seed = seed;
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    fn is_closed(&self) -> bool {
+        match &self.hold {
+            None => matches!(self.phase, Phase::Closed),
+            Some(_) => self.state() == State::Closed,
+        }
+    }
+
+    pub(crate) fn until(&self) -> Option<Time> {
+        match (self.held(), &self.phase) {
+            (None, Phase::Open { until }) => Some(*until),
+            (Some(_), _) | (None, Phase::Closed | Phase::HalfOpen { .. }) => None,
+        }
+    }
+
+    fn allow(&mut self, now: Time) -> Admitted {
+        self.window.roll(now);
+        let permit = Permit { generation: self.generation, kind: PermitKind::Allowed, id: 0, admitted_at: now };
+        Admitted { admission: Admission::Admitted(permit), transition: None }
+    }
+
+    fn become_due(&mut self, now: Time) -> Option<Transition> {
+        let until = self.until().filter(|until| now >= *until)?;
+        self.enter(Phase::HalfOpen { until, probing: Box::default() }, Reason::OpenElapsed, Counts::default(), now)
+    }
+
+    /// Counts an outcome in a closed window, and opens if that trips it.
+    fn count(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Transition> {
+        let failed = match outcome.verdict {
+            Verdict::Success => false,
+            Verdict::Failure => true,
+            Verdict::Ignored => return None,
+        };
+        let slow = policy.is_slow(outcome.duration_ms);
+        self.window.roll(now);
+        self.window.add(failed, slow, now);
+        if self.held().is_some() || !(failed || slow || policy.judge_on == JudgeOn::Any) {
+            return None;
+        }
+        let counts = self.window.counts();
+        let reason = policy.trips(counts)?;
+        if now.since(self.since) >= policy.open_ms {
+            self.level = 0; // a closed period this long was a recovery
+        }
+        self.rejected = 0;
+        self.open(policy, reason, counts, outcome.retry_at, now)
+    }
+
+    /// Frees the slot of a probe; false when it does not hold one any more.
+    fn end_probe(&mut self, id: u32, now: Time) -> bool {
+        let Phase::HalfOpen { probing, .. } = &mut self.phase else { return false };
+        probing.drop_ended(now);
+        probing.settle(id)
+    }
+
+    fn judge_probe(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Transition> {
+        let Phase::HalfOpen { probing, .. } = &mut self.phase else { return None };
+        let failed = match outcome.verdict {
+            Verdict::Success => false,
+            Verdict::Failure => true,
+            Verdict::Ignored => return None,
+        };
+        let slow = policy.is_slow(outcome.duration_ms);
+        let calls = probing.successes.saturating_add(1);
+        let counts = Counts { calls, failures: failed.into(), slow: slow.into() };
+        if failed || slow {
+            self.level = (self.level + 1).min(MAX_LEVEL);
+            let reason = if failed { Reason::ProbeFailed } else { Reason::ProbeSlow };
+            return self.open(policy, reason, counts, outcome.retry_at, now);
+        }
+        probing.successes = calls;
+        if calls < policy.probe_successes {
+            return None;
+        }
+        self.rejected = 0;
+        self.decide(now);
+        self.enter(Phase::Closed, Reason::ProbesSucceeded, counts, now)
+    }
+
+    fn open(&mut self, policy: &Policy, reason: Reason, counts: Counts, retry_at: Option<Time>, now: Time) -> Option<Transition> {
+        let ordinary = self.open_until(policy, None, now);
+        let until = retry_at.map_or(ordinary, |asked| policy.cap(asked.max(ordinary), now));
+        self.decide(now);
+        self.enter(Phase::Open { until }, reason, counts, now)
+    }
+
+    fn open_until(&self, policy: &Policy, asked: Option<Time>, now: Time) -> Time {
+        let until = asked.unwrap_or_else(|| now.after(policy.open_ms_at(self.level, self.seed, self.generation.wrapping_add(1))));
+        policy.cap(until, now)
+    }
+
+    fn by_hand(&mut self, phase: Phase, held: Option<Held>, reason: Reason, now: Time) -> Option<Transition> {
+        let before = self.standing();
+        if before.1 != held || held.is_some() {
+            let at = self.hold.as_ref().map_or(now, |hold| now.max(hold.at.after(1)));
+            self.hold = Some(Box::new(Hold { value: held, at, by: self.seed }));
+        }
+        self.level = 0;
+        self.rejected = 0;
+        self.decide(now);
+        self.enter_from(before, phase, reason, Counts::default(), now)
+    }
+
+    /// A new verdict: it beats every one met so far, whatever the clocks say.
+    pub(crate) fn decide(&mut self, now: Time) {
+        self.stamp = self.stamp.next(self.seed, now);
+    }
+
+    fn enter(&mut self, phase: Phase, reason: Reason, counts: Counts, now: Time) -> Option<Transition> {
+        self.enter_from(self.standing(), phase, reason, counts, now)
+    }
+
+    /// A new episode. It is reported only if what the circuit does has changed.
+    pub(crate) fn enter_from(
+        &mut self,
+        before: (State, Option<Held>),
+        phase: Phase,
+        reason: Reason,
+        counts: Counts,
+        now: Time,
+    ) -> Option<Transition> {
+        self.phase = phase;
+        self.since = now;
+        self.generation = self.generation.wrapping_add(1);
+        self.window.clear(now);
+        (before != self.standing()).then(|| Transition {
+            from: before.0,
+            to: self.state(),
+            reason,
+            at: now,
+            generation: self.generation,
+            counts,
+            until: self.until(),
+        })
+    }
+
+    pub(crate) fn standing(&self) -> (State, Option<Held>) {
+        (self.state(), self.held())
+    }
+
+    /// The instant to work with. A clock that goes back changes nothing, unless it is more than `max_open_ms` behind: that is a
+    /// correction, and what is remembered moves back with it.
+    pub(crate) fn clock(&mut self, policy: &Policy, now: Time) -> Time {
+        if self.seen == Time::ZERO && now > Time::ZERO {
+            self.anchor(policy, now);
+        }
+        let behind = self.seen.since(now);
+        if behind > policy.max_open_ms {
+            self.move_back(behind);
+            self.seen = now;
+        }
+        self.seen = self.seen.max(now);
+        self.seen
+    }
+
+    fn move_back(&mut self, by: u64) {
+        self.since = self.since.before(by);
+        self.window.move_back(by);
+        match &mut self.phase {
+            Phase::Closed => {}
+            Phase::Open { until } => *until = until.before(by),
+            Phase::HalfOpen { until, probing } => {
+                *until = until.before(by);
+                probing.move_back(by);
+            }
+        }
+    }
+
+    /// Fits a restored or adopted circuit to this clock: nothing began later than now, nothing lasts longer than it could.
+    pub(crate) fn anchor(&mut self, policy: &Policy, now: Time) {
+        self.since = self.since.min(now);
+        self.window.anchor(now);
+        let mut capped = false;
+        match &mut self.phase {
+            Phase::Closed => {}
+            Phase::Open { until } => {
+                let latest = policy.cap(*until, now);
+                capped = latest != *until;
+                *until = latest;
+            }
+            Phase::HalfOpen { until, probing } => {
+                *until = now.min(*until);
+                if let Some(ms) = policy.probe_lease_ms {
+                    probing.cap_leases(now.after(ms));
+                }
+            }
+        }
+        if capped {
+            self.decide(now);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `consecutive`: failures since the last success.
+
+use super::calls::CallsWindow;
+use crate::{Counts, Time};
+
+/// A window of calls that holds failures only: any success, fast or slow, empties it and is not entered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ConsecutiveWindow {
+    failures: CallsWindow,
+}
+
+impl ConsecutiveWindow {
+    pub(crate) fn new(enough: u32, within_ms: Option<u64>) -> ConsecutiveWindow {
+        ConsecutiveWindow { failures: CallsWindow::new(enough, within_ms) }
+    }
+
+    pub(crate) fn restored(failures: CallsWindow) -> ConsecutiveWindow {
+        ConsecutiveWindow { failures }
+    }
+
+    pub(crate) fn as_calls(&self) -> &CallsWindow {
+        &self.failures
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.failures.clear();
+    }
+
+    pub(crate) fn roll(&mut self, now: Time) {
+        self.failures.roll(now);
+    }
+
+    pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
+        if failed {
+            self.failures.add(failed, slow, now);
+        } else {
+            self.failures.clear();
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.failures.counts()
+    }
+
+    pub(crate) fn next_change_at(&self) -> Option<Time> {
+        self.failures.next_change_at()
+    }
+
+    pub(crate) fn move_back(&mut self, by: u64) {
+        self.failures.move_back(by);
+    }
+
+    pub(crate) fn anchor(&mut self, now: Time) {
+        self.failures.anchor(now);
+    }
+}

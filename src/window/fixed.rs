@@ -1,0 +1,60 @@
+//! `fixed`: one set of counters that starts again when its length is over.
+
+use crate::{Counts, Time};
+
+/// The first operation at or after its end starts it afresh at that operation's own instant, even when it was empty (phil).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FixedWindow {
+    ms: u64,
+    start: Time,
+    counts: Counts,
+}
+
+impl FixedWindow {
+    pub(crate) fn new(ms: u64, now: Time) -> FixedWindow {
+        FixedWindow { ms, start: now, counts: Counts::default() }
+    }
+
+    pub(crate) fn restored(ms: u64, start: Time, counts: Counts) -> FixedWindow {
+        FixedWindow { ms, start, counts }
+    }
+
+    pub(crate) fn clear(&mut self, now: Time) {
+        self.start = now;
+        self.counts = Counts::default();
+    }
+
+    pub(crate) fn roll(&mut self, now: Time) {
+        if now.since(self.start) >= self.ms {
+            self.clear(now);
+        }
+    }
+
+    pub(crate) fn add(&mut self, failed: bool, slow: bool) {
+        self.counts.add(failed, slow);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(crate) fn ms(&self) -> u64 {
+        self.ms
+    }
+
+    pub(crate) fn start(&self) -> Time {
+        self.start
+    }
+
+    pub(crate) fn next_change_at(&self) -> Option<Time> {
+        (self.counts.calls > 0).then_some(self.start.after(self.ms))
+    }
+
+    pub(crate) fn move_back(&mut self, by: u64) {
+        self.start = self.start.before(by);
+    }
+
+    pub(crate) fn anchor(&mut self, now: Time) {
+        self.start = self.start.min(now);
+    }
+}

@@ -1,0 +1,204 @@
+//! Windows: how outcomes are remembered while a circuit is closed. Four kinds; each file is one.
+//!
+//! A window is rolled to an instant, then added to. Rolling over many lengths at once costs one pass and equals a fresh window.
+
+mod calls;
+mod consecutive;
+mod fixed;
+mod time;
+
+pub(crate) use calls::{CallsWindow, Entry};
+pub(crate) use consecutive::ConsecutiveWindow;
+pub(crate) use fixed::FixedWindow;
+pub(crate) use time::TimeWindow;
+
+use crate::error::{Field, InvalidPolicy, Problem};
+use crate::policy::{length, within, Policy, MAX_COUNT};
+use crate::{Counts, Time};
+
+/// How outcomes are remembered while closed.
+///
+/// ```
+/// use tripcurve::{Policy, PolicyOptions, WindowOptions};
+/// let last_hundred = WindowOptions::Calls { last: 100, within_ms: None };
+/// assert!(Policy::parse(PolicyOptions { window: last_hundred, ..Default::default() }).is_ok());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowOptions {
+    /// One set of counters that starts again, empty, at the first admission or outcome `ms` after it began (phil).
+    Fixed {
+        /// Its length.
+        ms: u64,
+    },
+    /// Buckets aligned to the epoch: the current one and the `buckets` − 1 before it count (reqtide; utopia with two).
+    Time {
+        /// The length of all buckets together.
+        ms: u64,
+        /// 1 to 100, dividing `ms`. Default: the largest divisor up to 10.
+        buckets: Option<u32>,
+    },
+    /// The last `last` outcomes (reqtide, rasuvaeff).
+    Calls {
+        /// How many, 1 to 10,000.
+        last: u32,
+        /// Only those not older than this; one exactly this old still counts. `None`: any age.
+        within_ms: Option<u64>,
+    },
+    /// Failures since the last success (fuse).
+    Consecutive {
+        /// Only those not older than this; one exactly this old still counts. `None`: any age.
+        within_ms: Option<u64>,
+    },
+}
+
+impl WindowOptions {
+    pub(crate) fn parse(self) -> Result<WindowOptions, InvalidPolicy> {
+        match self {
+            WindowOptions::Fixed { ms } => {
+                length(Field::WindowMs, ms, 1)?;
+            }
+            WindowOptions::Time { ms, buckets } => {
+                length(Field::WindowMs, ms, 1)?;
+                let buckets = match buckets {
+                    Some(given) => within(Field::WindowBuckets, given, 1, time::MAX_BUCKETS)?,
+                    None => (1..=10).rev().find(|n| ms % u64::from(*n) == 0).unwrap_or(1),
+                };
+                if ms % u64::from(buckets) != 0 {
+                    return Err(InvalidPolicy { field: Field::WindowBuckets, problem: Problem::MustDivide { ms } });
+                }
+                return Ok(WindowOptions::Time { ms, buckets: Some(buckets) });
+            }
+            WindowOptions::Calls { last, within_ms } => {
+                within(Field::WindowLast, last, 1, MAX_COUNT)?;
+                age(within_ms)?;
+            }
+            WindowOptions::Consecutive { within_ms } => age(within_ms)?,
+        }
+        Ok(self)
+    }
+}
+
+fn age(within_ms: Option<u64>) -> Result<(), InvalidPolicy> {
+    match within_ms {
+        Some(ms) => length(Field::WindowWithinMs, ms, 1).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// A window's memory. Its options stay in the policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Window {
+    Fixed(FixedWindow),
+    Time(TimeWindow),
+    Calls(CallsWindow),
+    Consecutive(ConsecutiveWindow),
+}
+
+impl Window {
+    pub(crate) fn new(policy: &Policy, now: Time) -> Window {
+        match policy.window {
+            WindowOptions::Fixed { ms } => Window::Fixed(FixedWindow::new(ms, now)),
+            WindowOptions::Time { ms, buckets } => Window::Time(TimeWindow::new(ms, buckets.unwrap_or(1))),
+            WindowOptions::Calls { last, within_ms } => Window::Calls(CallsWindow::new(last, within_ms)),
+            WindowOptions::Consecutive { within_ms } => {
+                // As many failures as could ever be asked for: by count, or by a share that waits for the minimum.
+                let enough = policy.failures.unwrap_or(1).max(policy.minimum_calls);
+                Window::Consecutive(ConsecutiveWindow::new(enough, within_ms))
+            }
+        }
+    }
+
+    /// Empties it; a fixed window begins at `now`.
+    pub(crate) fn clear(&mut self, now: Time) {
+        match self {
+            Window::Fixed(window) => window.clear(now),
+            Window::Time(window) => window.clear(),
+            Window::Calls(window) => window.clear(),
+            Window::Consecutive(window) => window.clear(),
+        }
+    }
+
+    /// Drops what is too old at `now`.
+    pub(crate) fn roll(&mut self, now: Time) {
+        match self {
+            Window::Fixed(window) => window.roll(now),
+            Window::Time(window) => window.roll(now),
+            Window::Calls(window) => window.roll(now),
+            Window::Consecutive(window) => window.roll(now),
+        }
+    }
+
+    /// Counts one outcome at `now`, to which the window has been rolled.
+    pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
+        match self {
+            Window::Fixed(window) => window.add(failed, slow),
+            Window::Time(window) => window.add(failed, slow, now),
+            Window::Calls(window) => window.add(failed, slow, now),
+            Window::Consecutive(window) => window.add(failed, slow, now),
+        }
+    }
+
+    /// The counts as of the last roll or addition.
+    pub(crate) fn counts(&self) -> Counts {
+        match self {
+            Window::Fixed(window) => window.counts(),
+            Window::Time(window) => window.counts(),
+            Window::Calls(window) => window.counts(),
+            Window::Consecutive(window) => window.counts(),
+        }
+    }
+
+    /// The next instant at which rolling would drop something.
+    pub(crate) fn next_change_at(&self) -> Option<Time> {
+        match self {
+            Window::Fixed(window) => window.next_change_at(),
+            Window::Time(window) => window.next_change_at(),
+            Window::Calls(window) => window.next_change_at(),
+            Window::Consecutive(window) => window.next_change_at(),
+        }
+    }
+
+    /// The clock was corrected: everything happened `by` milliseconds earlier.
+    pub(crate) fn move_back(&mut self, by: u64) {
+        match self {
+            Window::Fixed(window) => window.move_back(by),
+            Window::Time(window) => window.move_back(by),
+            Window::Calls(window) => window.move_back(by),
+            Window::Consecutive(window) => window.move_back(by),
+        }
+    }
+
+    /// Nothing in it happened after `now` (a restored text may come from a clock that was ahead).
+    pub(crate) fn anchor(&mut self, now: Time) {
+        match self {
+            Window::Fixed(window) => window.anchor(now),
+            Window::Time(window) => window.anchor(now),
+            Window::Calls(window) => window.anchor(now),
+            Window::Consecutive(window) => window.anchor(now),
+        }
+    }
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, failed: bool, slow: bool) {
+        self.calls = self.calls.saturating_add(1);
+        self.failures = self.failures.saturating_add(failed.into());
+        self.slow = self.slow.saturating_add(slow.into());
+    }
+
+    pub(crate) fn plus(self, other: Counts) -> Counts {
+        Counts {
+            calls: self.calls.saturating_add(other.calls),
+            failures: self.failures.saturating_add(other.failures),
+            slow: self.slow.saturating_add(other.slow),
+        }
+    }
+
+    pub(crate) fn minus(self, other: Counts) -> Counts {
+        Counts {
+            calls: self.calls.saturating_sub(other.calls),
+            failures: self.failures.saturating_sub(other.failures),
+            slow: self.slow.saturating_sub(other.slow),
+        }
+    }
+}
