@@ -1,0 +1,90 @@
+// `npm run build`: Rust → pkg/ (wasm-pack, wasm-opt, the bytes as text) → dist/ (tsc beside a copy of what pkg/ holds). Only what changed.
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { StepError, exclusively, fail, filesUnder, fingerprint, isCurrent, isMain, output, root, run, stamp, timed } from "./shell.mjs";
+
+const modules = [
+  { name: "tripcurve", label: "Wasm runtime", folder: "pkg", cargo: [] },
+  { name: "core", label: "Wasm core on plain objects", folder: "pkg/core", cargo: ["--features", "objects"] },
+];
+
+export const build = () =>
+  exclusively("build", async () => {
+    const source = wasmInputs();
+    for (const module of modules) if (module.name !== "core" || filesUnder("src/wasm/src/objects.rs", "src/wasm/src/objects").length > 0) await buildWasm(module, source);
+    await buildPackage();
+  });
+
+function wasmInputs() {
+  const rust = filesUnder("Cargo.toml", "Cargo.lock", "src").filter((file) => /\.(rs|toml|lock)$/.test(file));
+  return fingerprint([...rust, ...filesUnder("scripts/build.mjs", "node_modules/binaryen/package.json")], output("rustc", ["-V"]));
+}
+
+async function buildWasm({ name, label, folder, cargo }, source) {
+  const out = join(root, folder);
+  const file = (suffix) => join(out, `${name}${suffix}`);
+  const made = [file("_bg.js"), file("_bg.wasm"), file("_bg.d.ts"), file("_bg.d.wasm.ts"), join(out, "bytes.js")];
+  if (isCurrent(`wasm-${name}`, source) && made.every(existsSync)) return;
+  await timed(`${label} (${folder}/)`, async () => {
+    // Cleaned and optimised by us: wasm-pack's own .gitignore would empty `npm pack`, its wasm-opt would be downloaded.
+    await run("wasm-pack", [
+      ...["build", "src/wasm", "--target", "bundler", "--release", "--mode", "no-install", "--no-opt", "--no-pack", "--no-gitignore"],
+      ...["--out-dir", join("..", "..", folder), "--out-name", name, "--", ...cargo],
+    ]);
+    const wasm = file("_bg.wasm");
+    // No feature flags: wasm-opt reads the features the compiler recorded. With --all-features it writes what Node 20 cannot load.
+    await run("wasm-opt", ["-Os", wasm, "-o", wasm]);
+    await run("wasm-opt", ["--strip-debug", "--strip-producers", "--strip-target-features", wasm, "-o", wasm]);
+
+    const bytes = readFileSync(wasm);
+    if (!WebAssembly.validate(bytes)) throw new StepError(`this Node (${process.version}) cannot load ${wasm}`);
+    await writeBytes(join(out, "bytes.js"), bytes);
+
+    // wasm-pack describes its own loader; ours links the glue itself, so the glue needs a description, and the module as an import another.
+    rmSync(file("_bg.wasm.d.ts"), { force: true });
+    writeFileSync(file("_bg.d.ts"), `export * from "./${name}.js";\nexport function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`);
+    writeFileSync(file("_bg.d.wasm.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
+  });
+  stamp(`wasm-${name}`, source);
+}
+
+/** The module's bytes as one string literal, a character per byte. After gzip a fifth smaller than base64, and decoding is one loop. */
+async function writeBytes(path, bytes) {
+  const literal = Array.from(bytes, (byte, at) => {
+    const next = bytes[at + 1] ?? 0;
+    if (byte === 0) return next >= 0x30 && next <= 0x39 ? "\\x00" : "\\0";
+    if (byte === 0x0a) return "\\n";
+    if (byte === 0x0d) return "\\r";
+    if (byte === 0x22) return '\\"';
+    if (byte === 0x5c) return "\\\\";
+    return String.fromCharCode(byte);
+  }).join("");
+  writeFileSync(path, `export default "${literal}";\n`);
+  writeFileSync(path.replace(/\.js$/, ".d.ts"), "/** The module's bytes, a character (0 to 255) each. */\ndeclare const bytes: string;\nexport default bytes;\n");
+
+  const { default: text } = await import(`${pathToFileURL(path)}?${Date.now()}`);
+  if (!Buffer.from(text, "latin1").equals(bytes) || text.length !== bytes.length) throw new StepError(`${path} does not hold the module's bytes`);
+}
+
+async function buildPackage() {
+  const copied = modules.flatMap(({ name, folder }) => ["_bg.js", "_bg.wasm"].map((suffix) => `${folder}/${name}${suffix}`).concat(`${folder}/bytes.js`));
+  const inputs = fingerprint(filesUnder("js", "tsconfig.json", "scripts/build.mjs", "node_modules/typescript/package.json", "pkg"));
+  const dist = join(root, "dist");
+  if (isCurrent("dist", inputs) && existsSync(join(dist, "js", "index.js"))) return;
+  await timed("TypeScript (dist/)", async () => {
+    // Made beside the old one and exchanged when complete: whoever serves or tests dist/ meanwhile never sees half of it.
+    const next = join(root, "target", "dist-next");
+    rmSync(next, { recursive: true, force: true });
+    await run("tsc", ["--project", "tsconfig.json", "--outDir", next]);
+    for (const file of copied.filter((name) => existsSync(join(root, name)))) {
+      mkdirSync(join(next, file, ".."), { recursive: true });
+      copyFileSync(join(root, file), join(next, file));
+    }
+    rmSync(dist, { recursive: true, force: true });
+    renameSync(next, dist);
+  });
+  stamp("dist", inputs);
+}
+
+if (isMain(import.meta.url)) build().catch(fail);

@@ -1,0 +1,68 @@
+// Brings a machine to where it can build and test: checks what a person must install, installs the rest. A second run only looks.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { StepError, exclusively, fail, isMain, output, root, run, say, timed } from "./shell.mjs";
+
+// wasm-pack downloads a wasm-bindgen of its own unless the one on PATH is exactly the version the crate was compiled against.
+const tools = { "wasm-pack": "0.15.1", "wasm-bindgen": "0.2.130" };
+const crates = { "wasm-pack": "wasm-pack", "wasm-bindgen": "wasm-bindgen-cli" };
+const target = "wasm32-unknown-unknown";
+
+export async function setup() {
+  if (Number(process.versions.node.split(".")[0]) < 20) throw new StepError(`Node 20 or later is needed, this is ${process.version}`);
+  if (!output("cargo", ["--version"])) throw new StepError("Rust is needed: install it from https://rustup.rs, then run this again");
+  await exclusively("set-up", async () => {
+    await rustTarget();
+    await rustTools();
+    await npmPackages();
+  });
+}
+
+async function rustTarget() {
+  const sysroot = output("rustc", ["--print", "sysroot"]);
+  if (existsSync(join(sysroot, "lib", "rustlib", target))) return;
+  if (!output("rustup", ["--version"])) throw new StepError(`this Rust has no ${target} standard library and there is no rustup to add it`);
+  await timed(`Rust target ${target}`, () => run("rustup", ["target", "add", target]));
+}
+
+async function rustTools() {
+  const missing = Object.keys(tools).filter((tool) => output(tool, ["--version"]) !== `${tool} ${tools[tool]}`);
+  if (missing.length === 0) return;
+  const wanted = missing.map((tool) => `${crates[tool]}@${tools[tool]}`);
+  // Debug builds without debug info and without the TLS stack: half the time of a release build, and the tools run for milliseconds.
+  await timed(`${wanted.join(" and ")}, from source: about two minutes, once per machine`, () =>
+    run("cargo", ["install", ...wanted, "--no-default-features", "--debug", "--config", "profile.dev.debug=0"]),
+  );
+}
+
+async function npmPackages() {
+  if (installedAsLocked()) return;
+  await timed("npm packages", () => run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]));
+}
+
+/** npm notes in node_modules what it put there: the same versions as in the lock, less what is for other platforms. */
+function installedAsLocked() {
+  const noted = join(root, "node_modules", ".package-lock.json");
+  if (!existsSync(noted)) return false;
+  const here = JSON.parse(readFileSync(noted, "utf8")).packages;
+  const locked = Object.entries(JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages).filter(([path]) => path !== "");
+  return locked.every(([path, entry]) => (here[path] ? here[path].version === entry.version : entry.optional));
+}
+
+export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** Only the tests need a browser of their own. */
+export async function chromium() {
+  if (existsSync(chromiumPath)) return;
+  const byHand = `install Debian's chromium, or name another one in the variable CHROMIUM`;
+  if (process.env.CHROMIUM) throw new StepError(`CHROMIUM names ${chromiumPath}, which does not exist`);
+  if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`the browser tests need Chromium: ${byHand}`);
+  if (process.getuid() !== 0) throw new StepError(`the browser tests need Chromium and installing it needs root: sudo apt-get install chromium (${byHand})`);
+  await timed("Chromium", async () => {
+    const apt = { env: { DEBIAN_FRONTEND: "noninteractive" } };
+    await run("apt-get", ["update", "-qq"], apt);
+    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium"], apt);
+  });
+}
+
+if (isMain(import.meta.url)) setup().then(() => say("Everything that is needed is here."), fail);

@@ -1,0 +1,93 @@
+// `npm test`: the whole gate, step by step; the next step runs even when one failed. `npm test -- --only node,rust` runs some of them.
+import { join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
+import { chromium, chromiumPath, setup } from "./setup.mjs";
+
+const wasm = ["--target", "wasm32-unknown-unknown"];
+const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
+const nextest = output("cargo", ["nextest", "--version"]) !== null;
+
+/** `built`: needs dist/. */
+const steps = [
+  { name: "fmt", what: "rustfmt", run: () => run("cargo", ["fmt", "--all", "--check"]) },
+  { name: "clippy", what: "clippy, the workspace", run: () => clippy("--workspace", "--all-targets") },
+  {
+    name: "clippy-wasm",
+    what: "clippy, both Wasm builds",
+    run: async () => {
+      await clippy("--package", "tripcurve-wasm", ...wasm);
+      await clippy("--package", "tripcurve-wasm", ...wasm, "--features", "objects");
+    },
+  },
+  {
+    name: "rust",
+    what: `Rust tests, native${nextest ? " (nextest)" : ""}`,
+    run: () => run("cargo", nextest ? ["nextest", "run", "--locked", "--workspace"] : ["test", "--locked", "--workspace", "--all-targets"]),
+  },
+  { name: "doctest", what: "Rust documentation tests", run: () => run("cargo", ["test", "--locked", "--doc", "--package", "tripcurve"]) },
+  {
+    name: "doc",
+    what: "cargo doc without a warning",
+    run: () => run("cargo", ["doc", "--locked", "--no-deps", "--package", "tripcurve"], { env: { RUSTDOCFLAGS: "-D warnings" } }),
+  },
+  { name: "build", what: "Wasm and TypeScript", run: build },
+  { name: "surface", what: "public exports as listed", built: true, run: () => nodeTests("tests/surface") },
+  { name: "node", what: "the package in Node", built: true, run: () => nodeTests("tests/node") },
+  { name: "workerd", what: "Workers KV in workerd", built: true, run: () => nodeTests("tests/workerd") },
+  { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
+  { name: "packaging", what: "the packed tarball in Node, Vite, esbuild, workerd; publint, attw", built: true, run: () => nodeTests("tests/packaging") },
+  { name: "browser", what: "the page in Chromium", built: true, run: () => nodeTests("tests/browser") },
+];
+
+// Node 20 does not expand patterns and Node 22 does not search folders, so the files are listed here. One file at a time: two cores.
+function nodeTests(folder) {
+  const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file));
+  if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
+  return run(process.execPath, ["--test", "--test-concurrency=1", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
+    env: { CHROMIUM: chromiumPath },
+  });
+}
+
+const { values } = parseArgs({ options: { only: { type: "string" }, list: { type: "boolean" } } });
+if (values.list) {
+  for (const { name, what } of steps) say(`${name.padEnd(12)} ${what}`);
+  process.exit(0);
+}
+const only = values.only?.split(",").map((name) => name.trim());
+const unknown = only?.filter((name) => !steps.some((step) => step.name === name)) ?? [];
+if (unknown.length > 0) fail(new StepError(`no step is called ${unknown.join(", ")}; there are: ${steps.map(({ name }) => name).join(", ")}`));
+
+const chosen = steps.filter(({ name }) => !only || only.includes(name));
+const wanted = steps.filter((step) => chosen.includes(step) || (step.name === "build" && chosen.some(({ built }) => built)));
+const results = [];
+
+await step("setup", "what the machine needs", async () => {
+  await setup();
+  if (chosen.some(({ name }) => name === "packaging" || name === "browser")) await chromium();
+});
+for (const { name, what, built, run: work } of wanted) {
+  const missing = results.find((result) => result.problem && (result.name === "setup" || (built && result.name === "build")));
+  if (missing) results.push({ name, ms: 0, problem: `not run: ${missing.name} failed` });
+  else await step(name, what, work);
+}
+
+async function step(name, what, work) {
+  const started = Date.now();
+  let problem = null;
+  try {
+    await timed(`${name}: ${what}`, work);
+  } catch (error) {
+    problem = error instanceof StepError ? error.message : String(error?.stack ?? error);
+    say(bold(`✗ ${name}: ${problem}`));
+  }
+  results.push({ name, ms: Date.now() - started, problem });
+  say();
+}
+
+const failed = results.filter(({ problem }) => problem);
+for (const { name, ms, problem } of results) say(`${problem ? "✗" : "✓"} ${name.padEnd(12)} ${duration(ms).padStart(12)}${problem ? `   ${problem.split("\n")[0]}` : ""}`);
+say(dim(`  ${"together".padEnd(12)} ${duration(results.reduce((sum, { ms }) => sum + ms, 0)).padStart(12)}`));
+say(`${results.length - failed.length} passed, ${failed.length} failed`);
+process.exitCode = failed.length > 0 ? 1 : 0;
