@@ -1,1 +1,23 @@
+//! The boundary between the core and JavaScript. Two builds: the numeric runtime that guards calls, and, with the feature `objects`,
+//! the pure core on plain objects. Neither decides anything: each function unwraps its arguments, calls the core, wraps the answer.
+#![cfg_attr(all(target_arch = "wasm32", not(feature = "objects")), no_std)]
 
+extern crate alloc;
+
+#[cfg(feature = "objects")]
+mod objects;
+#[cfg(not(feature = "objects"))]
+mod runtime;
+
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static ALLOCATOR: talc::TalckWasm = {
+    // SAFETY: the module is the only one to grow its memory, and it has one thread.
+    unsafe { talc::TalckWasm::new_global() }
+};
+
+#[cfg(all(target_arch = "wasm32", not(feature = "objects")))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    core::arch::wasm32::unreachable()
+}

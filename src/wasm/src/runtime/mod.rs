@@ -1,0 +1,283 @@
+//! The numeric runtime: circuits in a slab, named by handles; numbers in, numbers out; nothing is allocated to admit or settle.
+//!
+//! A token is a serial of the whole module, shifted left, with bit 0 set for a probe. Every generation of every circuit has its own
+//! for ordinary calls and every probe has its own, so a late one never fits another circuit, generation or slot.
+//! What does not fit into the returned number (transitions, inspections, policies) goes through one block of numbers: `scratch`.
+
+mod policy;
+mod slab;
+mod state;
+
+use alloc::string::String;
+
+use tripcurve::{Admission, CallOutcome, Held, Inspection, Permit, PermitKind, RefusalReason, Snapshot, State, StoredProblem, Verdict};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+use state::with;
+
+/// A transition waits in the queue.
+const MOVED: u32 = 1;
+/// The result was stale: it changed nothing.
+const STALE: u32 = 2;
+/// A refusal in shadow mode is the refusal less this.
+const SHADOW: i32 = 16;
+/// No such circuit: let the call through uncounted.
+const NO_CIRCUIT: i32 = -100;
+
+/// Where the block of numbers lies in memory.
+#[wasm_bindgen]
+pub fn scratch() -> *const f64 {
+    with(|runtime| runtime.scratch.as_ptr())
+}
+
+/// Parses the policy in the block: its handle, or −1 − slot, and the block says what is wrong.
+#[wasm_bindgen]
+pub fn policy() -> i32 {
+    with(policy::parse)
+}
+
+/// Makes a closed circuit.
+#[wasm_bindgen]
+pub fn create(policy: u32, now: f64) -> u32 {
+    with(|runtime| runtime.create(policy, now))
+}
+
+/// Forgets a circuit. Results that arrive later are stale.
+#[wasm_bindgen]
+pub fn drop(handle: u32) {
+    with(|runtime| runtime.circuits.remove(handle));
+}
+
+/// The token of every call of this closed circuit, or −1: ask `admit`.
+#[wasm_bindgen]
+pub fn closed_token(handle: u32) -> i32 {
+    with(|runtime| match runtime.circuits.get(handle) {
+        Some(circuit) if circuit.snapshot.admits_without_asking() => circuit.token,
+        _ => -1,
+    })
+}
+
+/// A token, or why not: −1 open, −2 held open, −3 probes busy; in shadow mode 16 less, and the call goes ahead.
+#[wasm_bindgen]
+pub fn admit(handle: u32, now: f64) -> i32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return NO_CIRCUIT };
+        let probe_id = visit.probe_id();
+        let admitted = visit.circuit.snapshot.admit(visit.policy, probe_id, visit.now);
+        visit.finish(admitted.transition);
+        match admitted.admission {
+            Admission::Admitted(Permit { kind: PermitKind::Allowed, .. }) => visit.circuit.token,
+            Admission::Admitted(Permit { kind: PermitKind::Probe, id, .. }) => visit.probe_token(id),
+            Admission::Refused(refusal) => code(refusal.reason),
+            Admission::Shadowed(refusal) => code(refusal.reason) - SHADOW,
+        }
+    })
+}
+
+/// The earliest instant at which a refused call may be let in; NaN: not known.
+#[wasm_bindgen]
+pub fn retry_at(handle: u32, now: f64) -> f64 {
+    with(|runtime| {
+        let Some(visit) = runtime.visit(handle, now) else { return f64::NAN };
+        let now = visit.circuit.snapshot.inspect(visit.policy, visit.now);
+        number(match now.state {
+            State::Closed => None,
+            State::Open => now.until,
+            State::HalfOpen => now.next_change_at,
+        })
+    })
+}
+
+/// Outcome 0 success, 1 failure, else ignored; duration NaN: not measured; now NaN: the last one seen. Returns `MOVED | STALE`.
+#[wasm_bindgen]
+pub fn settle(handle: u32, token: i32, outcome: u32, duration: f64, now: f64) -> u32 {
+    settle_until(handle, token, outcome, duration, now, f64::NAN)
+}
+
+/// The same with the instant the service asked for.
+#[wasm_bindgen]
+pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, until: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        let Some(permit) = visit.permit(token) else { return STALE };
+        let settled = visit.circuit.snapshot.settle(visit.policy, permit, call_outcome(outcome, duration, until), visit.now);
+        visit.finish(settled.transition) | if settled.stale { STALE } else { 0 }
+    })
+}
+
+/// An outcome without a permit, judged in whatever state the circuit is.
+#[wasm_bindgen]
+pub fn record(handle: u32, outcome: u32, duration: f64, until: f64, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        let recorded = visit.circuit.snapshot.record(visit.policy, call_outcome(outcome, duration, until), visit.now);
+        recorded.transitions.into_iter().fold(0, |bits, transition| bits | visit.finish(transition))
+    })
+}
+
+/// State 0 closed, 1 open, else half-open; until NaN: the policy's open time.
+#[wasm_bindgen]
+pub fn force(handle: u32, state: u32, until: f64, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let state = match state {
+            0 => State::Closed,
+            1 => State::Open,
+            _ => State::HalfOpen,
+        };
+        let moved = visit.circuit.snapshot.force(visit.policy, state, state::instant(until), visit.now);
+        visit.finish(moved)
+    })
+}
+
+/// 0 open, else closed.
+#[wasm_bindgen]
+pub fn hold(handle: u32, held: u32, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let held = if held == 0 { Held::Open } else { Held::Closed };
+        let moved = visit.circuit.snapshot.hold(visit.policy, held, visit.now);
+        visit.finish(moved)
+    })
+}
+
+/// Ends a hold.
+#[wasm_bindgen]
+pub fn release(handle: u32, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let moved = visit.circuit.snapshot.release(visit.policy, visit.now);
+        visit.finish(moved)
+    })
+}
+
+/// Closed and empty.
+#[wasm_bindgen]
+pub fn reset(handle: u32, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let moved = visit.circuit.snapshot.reset(visit.policy, visit.now);
+        visit.finish(moved)
+    })
+}
+
+/// Puts the next transition into the block: handle, from, to, reason, at, generation, calls, failures, slow, until. 0: none is left.
+#[wasm_bindgen]
+pub fn next_transition() -> u32 {
+    with(|runtime| {
+        let Some((handle, moved)) = runtime.transitions.pop_front() else { return 0 };
+        runtime.answer([
+            handle.into(),
+            f64::from(moved.from as u8),
+            f64::from(moved.to as u8),
+            f64::from(moved.reason as u8),
+            moved.at.as_millis() as f64,
+            moved.generation.into(),
+            moved.counts.calls.into(),
+            moved.counts.failures.into(),
+            moved.counts.slow.into(),
+            number(moved.until),
+        ]);
+        1
+    })
+}
+
+/// Puts into the block: state, held, admits, since, until, calls, failures, slow, probes in flight, probe successes, rejected,
+/// generation, next change.
+#[wasm_bindgen]
+pub fn inspect(handle: u32, now: f64) {
+    with(|runtime| {
+        let Some(visit) = runtime.visit(handle, now) else { return };
+        let found: Inspection = visit.circuit.snapshot.inspect(visit.policy, visit.now);
+        let held = match found.held {
+            None => 0u8,
+            Some(Held::Open) => 1,
+            Some(Held::Closed) => 2,
+        };
+        runtime.answer([
+            f64::from(found.state as u8),
+            held.into(),
+            u8::from(found.admits).into(),
+            found.since.as_millis() as f64,
+            number(found.until),
+            found.counts.calls.into(),
+            found.counts.failures.into(),
+            found.counts.slow.into(),
+            found.probes_in_flight.into(),
+            found.probe_successes.into(),
+            found.rejected.into(),
+            found.generation.into(),
+            number(found.next_change_at),
+        ]);
+    });
+}
+
+/// The stored text.
+#[wasm_bindgen]
+pub fn encode(handle: u32) -> String {
+    with(|runtime| runtime.circuits.get(handle).map_or_else(String::new, |circuit| circuit.snapshot.encode()))
+}
+
+/// Replaces the circuit by a stored one: 0, or what was wrong (1 too long, 2 unknown version, 3 malformed, 4 clamped, 5 other window).
+#[wasm_bindgen]
+pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let fresh = Snapshot::closed(visit.policy, visit.circuit.snapshot.seed(), visit.now);
+        let (snapshot, problem) = Snapshot::decode(visit.policy, text, fresh);
+        visit.replace(snapshot);
+        match problem {
+            None => 0,
+            Some(StoredProblem::TooLong) => 1,
+            Some(StoredProblem::UnknownVersion) => 2,
+            Some(StoredProblem::Malformed) => 3,
+            Some(StoredProblem::Clamped) => 4,
+            Some(StoredProblem::OtherWindow) => 5,
+        }
+    })
+}
+
+/// Merges a stored text: `MOVED`, 2 theirs was newer, 4 mine is, 8 mine is an open verdict not yet due (worth writing again), 16 the
+/// text could not be read, 32 news of the same verdict.
+#[wasm_bindgen]
+pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let fresh = Snapshot::closed(visit.policy, 0, visit.now);
+        let (theirs, problem) = Snapshot::decode(visit.policy, text, fresh);
+        if matches!(problem, Some(StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed)) {
+            return 16;
+        }
+        let found = visit.circuit.snapshot.adopt(visit.policy, &theirs, visit.now);
+        let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
+        visit.finish(found.transition)
+            | bit(found.adopted, 2)
+            | bit(found.behind, 4)
+            | bit(found.repair, 8)
+            | bit(found.updated, 32)
+    })
+}
+
+fn call_outcome(outcome: u32, duration: f64, until: f64) -> CallOutcome {
+    CallOutcome {
+        verdict: match outcome {
+            0 => Verdict::Success,
+            1 => Verdict::Failure,
+            _ => Verdict::Ignored,
+        },
+        duration_ms: state::length(duration),
+        retry_at: state::instant(until),
+    }
+}
+
+fn code(reason: RefusalReason) -> i32 {
+    match reason {
+        RefusalReason::Open => -1,
+        RefusalReason::HeldOpen => -2,
+        RefusalReason::ProbesBusy => -3,
+    }
+}
+
+fn number(at: Option<tripcurve::Time>) -> f64 {
+    at.map_or(f64::NAN, |at| at.as_millis() as f64)
+}
