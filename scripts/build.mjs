@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { StepError, exclusively, fail, filesUnder, fingerprint, isCurrent, isMain, output, root, run, stamp, timed } from "./shell.mjs";
+import { StepError, exclusively, fail, filesUnder, fingerprint, isCurrent, isMain, output, root, run, stamp, timed, unstamp } from "./shell.mjs";
 
 const modules = [
   { name: "tripcurve", label: "Wasm runtime", folder: "pkg", cargo: [] },
@@ -26,6 +26,7 @@ async function buildWasm({ name, label, folder, cargo }, source) {
   const file = (suffix) => join(out, `${name}${suffix}`);
   const made = [file("_bg.js"), file("_bg.wasm"), file("_bg.d.ts"), file("_bg.d.wasm.ts"), join(out, "bytes.js")];
   if (isCurrent(`wasm-${name}`, source) && made.every(existsSync)) return;
+  unstamp(`wasm-${name}`);
   await timed(`${label} (${folder}/)`, async () => {
     // Cleaned and optimised by us: wasm-pack's own .gitignore would empty `npm pack`, its wasm-opt would be downloaded.
     await run("wasm-pack", [
@@ -34,8 +35,7 @@ async function buildWasm({ name, label, folder, cargo }, source) {
     ]);
     const wasm = file("_bg.wasm");
     // No feature flags: wasm-opt reads the features the compiler recorded. With --all-features it writes what Node 20 cannot load.
-    await run("wasm-opt", ["-Os", wasm, "-o", wasm]);
-    await run("wasm-opt", ["--strip-debug", "--strip-producers", "--strip-target-features", wasm, "-o", wasm]);
+    await run("wasm-opt", [wasm, "-Os", "--strip-debug", "--strip-producers", "--strip-target-features", "-o", wasm]);
 
     const bytes = readFileSync(wasm);
     if (!WebAssembly.validate(bytes)) throw new StepError(`this Node (${process.version}) cannot load ${wasm}`);

@@ -42,7 +42,7 @@ export async function timed(label, work) {
   }
 }
 
-/** Runs a command with its output shown; rejects when it fails. Two SIGINTs are not needed: the child is in our process group. */
+/** Runs a command with its output shown; rejects when it fails. */
 export function run(command, args, options = {}) {
   say(dim(`  $ ${[command, ...args].join(" ")}`));
   return new Promise((resolve, reject) => {
@@ -83,6 +83,8 @@ export function stamp(name, print) {
   mkdirSync(dirname(stampFile(name)), { recursive: true });
   writeFileSync(stampFile(name), print);
 }
+/** Before outputs are touched: an interrupted run must not leave a stamp on half of them. */
+export const unstamp = (name) => rmSync(stampFile(name), { force: true });
 
 /** Keeps two builds of one folder apart (`npm start` beside `npm test`). A lock whose process is gone is taken over. */
 export async function exclusively(name, work) {
