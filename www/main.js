@@ -1,0 +1,173 @@
+// The page: it connects a guarded fetch to the service, listens to its circuit, and shows either what holds now or what held at a past moment.
+
+import { connect } from "./circuit.js";
+import { createCurve, legend } from "./curve.js";
+import { createDiagram } from "./diagram.js";
+import { find, reducedMotion, say } from "./dom.js";
+import { createHistory } from "./history.js";
+import { createPolicyForm } from "./policy-form.js";
+import { complete, loadCore, readAt } from "./replay.js";
+import { createScrubber } from "./scrubber.js";
+import { createServicePanel, readService } from "./service-panel.js";
+import { createStatus } from "./status.js";
+import { createTheme } from "./theme.js";
+import { createTimeline } from "./timeline.js";
+import { createTraffic } from "./traffic.js";
+import { createTransitions } from "./transitions.js";
+
+createTheme(find(".theme"));
+const notice = find("#notice");
+const complain = (text) => {
+  say(notice, text);
+  notice.hidden = text === "";
+};
+
+async function start() {
+  const service = await readService();
+  const history = createHistory();
+  const loadedAt = Date.now();
+  let connection = null;
+  let settings = null;
+  let past = null; // the moment shown and the timeline's end while stepping back; null: now
+  let coreReady = false;
+
+  function remember(verdict = null) {
+    const at = Date.now();
+    const { circuit } = connection;
+    const inspection = circuit.inspect();
+    history.phase({ at, inspection });
+    history.sample({ at, inspection, verdict, text: circuit.snapshot() });
+  }
+
+  const listeners = {
+    transition(detail) {
+      // A page that has just been loaded reads what the one before it left.
+      const kept = detail.reason === "adopted" && reloaded && Date.now() - loadedAt < 1000;
+      history.transition({ ...detail, kept });
+      remember();
+      frame();
+    },
+    outcome(detail) {
+      traffic.outcome(detail);
+      remember(detail.stale ? null : detail.verdict);
+      frame();
+    },
+    rejected: () => remember(),
+    diagnostic: ({ message }) => complain(message),
+  };
+
+  const traffic = createTraffic({ connection: () => connection, history, slowMs: () => settings.policy.slowMs ?? null, changed: () => frame() });
+  const reloaded = history.load(loadedAt);
+  if (reloaded) history.mark(loadedAt, "reloaded");
+
+  const timelineRoot = find("#timeline");
+  const timeline = createTimeline(timelineRoot, history, (at) => seek(at));
+  const scrubber = createScrubber(timelineRoot, history, { seek, live });
+  const views = [createStatus(find("#status"), find("#announcer")), createCurve(find("#curve")), createDiagram(find("#diagram")), createTransitions(find("#transitions"), history, seek)];
+  find("#curve .legend-host").replaceWith(legend());
+
+  function seek(at) {
+    if (!coreReady || history.samples.length === 0) return;
+    past = { at: Math.max(at, history.samples[0].at), end: past?.end ?? Date.now() };
+    const first = past.end - timeline.spanMs;
+    if (past.at < first) past.end = past.at + timeline.spanMs / 2;
+    frame();
+  }
+
+  function live() {
+    past = null;
+    frame();
+  }
+
+  function viewNow(now) {
+    const { circuit } = connection;
+    return { live: true, at: now, end: now, inspection: circuit.inspect(), policy: complete(settings.policy) };
+  }
+
+  function frame() {
+    if (!connection || document.hidden) return;
+    const now = Date.now();
+    const base = past ? { live: false, at: past.at, end: past.end, ...readAt(history, past.at) } : viewNow(now);
+    if (base.live) {
+      history.phase(base);
+      const last = history.samples.at(-1);
+      if (last && (last.calls !== base.inspection.counts.calls || last.failures !== base.inspection.counts.failures)) remember();
+    }
+    const transition = history.transitionAt(base.at);
+    const view = { ...base, now, spanMs: timeline.spanMs, transition, ...history.trailAt(base.at, base.inspection.state === "closed") };
+    for (const each of views) each.render(view);
+    timeline.render(view);
+    scrubber.render(view, coreReady);
+    document.body.classList.toggle("is-past", !view.live);
+    return view;
+  }
+
+  createPolicyForm(find("#policy"), (next, fromElsewhere) => {
+    const fresh = connect(service.url, next, listeners);
+    connection?.close();
+    if (settings) history.mark(Date.now(), fromElsewhere ? "policy (other tab)" : "policy");
+    connection = fresh;
+    settings = next;
+    history.policy(next.policy);
+    remember();
+    frame();
+  });
+
+  createServicePanel(find("#service"), complain).show(service);
+  wireTraffic(traffic);
+  wireOperator(() => connection.circuit, () => {
+    remember();
+    frame();
+  });
+  find("#span").addEventListener("change", ({ target }) => timeline.setSpan(Number(target.value)));
+  addEventListener("pagehide", history.save);
+  addEventListener("visibilitychange", () => frame());
+
+  setInterval(frame, reducedMotion() ? 1000 : 100);
+  setInterval(() => timeline.describe(frame() ?? viewNow(Date.now())), 3000);
+  document.body.classList.remove("is-starting");
+  frame();
+  loadCore().then(
+    () => {
+      coreReady = true;
+      frame();
+    },
+    () => say(find("#scrub-note"), "Stepping back is not available: the core could not be loaded."),
+  );
+}
+
+function wireTraffic(traffic) {
+  find("#send").addEventListener("click", () => void traffic.send());
+  const rate = find("#rate");
+  const shown = find("#rate-value");
+  const steps = [0, 0.5, 1, 2, 5, 10];
+  const apply = () => {
+    const perSecond = steps[Number(rate.value)];
+    const words = perSecond === 0 ? "off" : `${perSecond} per second`;
+    say(shown, words);
+    rate.setAttribute("aria-valuetext", words);
+    traffic.setRate(perSecond);
+  };
+  rate.addEventListener("input", apply);
+  apply();
+}
+
+function wireOperator(circuit, done) {
+  const verbs = {
+    "force-closed": () => circuit().force("closed"),
+    "force-open": () => circuit().force("open"),
+    "force-half_open": () => circuit().force("half_open"),
+    "hold-open": () => circuit().hold("open"),
+    "hold-closed": () => circuit().hold("closed"),
+    release: () => circuit().release(),
+    reset: () => circuit().reset(),
+  };
+  find("#operator").addEventListener("click", ({ target }) => {
+    const verb = verbs[target.closest?.("button")?.dataset.verb];
+    if (!verb) return;
+    verb();
+    done();
+  });
+}
+
+start().catch((error) => complain(`The page could not start: ${error.message}`));

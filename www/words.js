@@ -1,0 +1,74 @@
+// What the page says: names of states, reasons and calls, times and shares. Every word for a state or reason is here and nowhere else.
+
+export const STATE_WORDS = { closed: "Closed", open: "Open", half_open: "Half-open" };
+
+const REASON_WORDS = {
+  failure_rate: "failure rate reached",
+  failure_count: "failure count reached",
+  slow_rate: "slow rate reached",
+  open_elapsed: "open time over",
+  probe_failed: "a probe failed",
+  probe_slow: "a probe was slow",
+  probes_succeeded: "probes succeeded",
+  forced: "forced by hand",
+  held: "held by hand",
+  released: "released",
+  reset: "reset",
+  adopted: "from another tab",
+};
+
+/** A transition's reason. `kept`: adopted from storage by a page that had just been loaded. */
+export function reasonWords(transition) {
+  if (transition.reason === "adopted" && transition.kept) return "kept over the reload";
+  return REASON_WORDS[transition.reason] ?? transition.reason;
+}
+
+/** The counts that decided a transition, where counts decided it; else an empty string. */
+export function countWords({ reason, counts }) {
+  if (reason === "failure_rate") return `${counts.failures} of ${counts.calls} calls failed`;
+  if (reason === "failure_count") return `${plural(counts.failures, "failure")}`;
+  if (reason === "slow_rate") return `${counts.slow} of ${counts.calls} calls were slow`;
+  return "";
+}
+
+export const REFUSAL_WORDS = { open: "the circuit is open", held_open: "the circuit is held open", probes_busy: "all probes are under way" };
+
+export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A share as a number, whether written as a decimal or as [numerator, denominator]. */
+export const shareValue = (share) => (Array.isArray(share) ? share[0] / share[1] : share);
+
+export const percent = (share) => `${Number((share * 100).toFixed(1))} %`;
+
+/** A clock time to a tenth of a second. */
+export function clockTime(at, tenths = true) {
+  const date = new Date(at);
+  const two = (value) => String(value).padStart(2, "0");
+  const whole = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return tenths ? `${whole}.${Math.floor(date.getMilliseconds() / 100)}` : whole;
+}
+
+/** A length for reading at a glance: 7.4 s, 2 min 05 s. */
+export function length(ms, tenths = true) {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 60) return tenths ? `${(Math.ceil(seconds * 10) / 10).toFixed(1)} s` : `${Math.ceil(seconds)} s`;
+  const whole = Math.ceil(seconds);
+  return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+}
+
+/** One sentence for the state, the status line and the screen reader alike. */
+export function stateSentence({ inspection, transition, live }) {
+  const { state, held, probesInFlight } = inspection;
+  if (held) return `Held ${held} by hand. Time does not end this.`;
+  if (state === "closed") {
+    if (!transition || transition.to !== "closed") return "Calls go through and are counted.";
+    return `Calls go through and are counted. Last change: ${reasonWords(transition)}.`;
+  }
+  if (state === "open") {
+    if (!transition || transition.to !== "open") return "Calls are refused at once.";
+    const counts = countWords(transition);
+    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}.`;
+  }
+  if (probesInFlight > 0) return `${plural(probesInFlight, "probe")} under way; other calls are refused.`;
+  return live ? "The next call goes through as a probe." : "The next call would go through as a probe.";
+}
