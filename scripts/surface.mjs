@@ -29,18 +29,28 @@ function publicExports() {
 
 function describe(program, path) {
   const checker = program.getTypeChecker();
-  const printer = ts.createPrinter({ removeComments: true });
   return checker
     .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(path)))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((symbol) => {
-      const origin = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
-      const texts = (origin.declarations ?? []).map((declaration) => {
-        const node = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
-        return printer.printNode(ts.EmitHint.Unspecified, withoutPrivate(node), node.getSourceFile()).replace(/^export (declare )?/, "");
-      });
-      return origin.name === symbol.name ? texts : [`${symbol.name} is`, ...texts];
-    });
+    .flatMap((symbol) => declarations(checker, symbol).map(print));
+}
+
+/** Where a symbol is written out: through re-exports, and through an entry's `const X: typeof api.X` with its `type X = api.X`. */
+function declarations(checker, symbol) {
+  const origin = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+  return (origin.declarations ?? []).flatMap((declaration) => {
+    if (ts.isVariableDeclaration(declaration) && declaration.type && ts.isTypeQueryNode(declaration.type))
+      return declarations(checker, checker.getSymbolAtLocation(declaration.type.exprName));
+    if (ts.isTypeAliasDeclaration(declaration) && ts.isTypeReferenceNode(declaration.type) && ts.isQualifiedName(declaration.type.typeName)) return [];
+    return [declaration];
+  });
+}
+
+const printer = ts.createPrinter({ removeComments: true });
+
+function print(declaration) {
+  const node = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : withoutPrivate(declaration);
+  return printer.printNode(ts.EmitHint.Unspecified, node, declaration.getSourceFile()).replace(/^export /, "").replace(/^declare /, "");
 }
 
 function withoutPrivate(node) {
