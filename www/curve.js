@@ -70,8 +70,8 @@ function limitWords({ count, failures, slow }) {
 
 function drawChart(chart, width, end, lines) {
   const narrow = width < 460;
-  const height = Math.round(Math.min(430, Math.max(270, width * 0.7)));
-  const frame = { left: 40, top: 12, width: width - 40 - (narrow ? 44 : 54), height: height - 12 - 46 };
+  const height = Math.round(Math.min(470, Math.max(280, width * 0.82)));
+  const frame = { left: 48, top: 12, width: width - 48 - (narrow ? 50 : 70), height: height - 12 - 46 };
   const at = plane(frame, end);
   chart.replaceChildren();
   set(chart, { viewBox: `0 0 ${width} ${height}`, width, height });
@@ -86,7 +86,7 @@ function drawChart(chart, width, end, lines) {
 
   const scale = svg("g", { class: "scale" });
   chart.append(scale);
-  drawScales(scale, at, narrow);
+  drawScales(scale, at, narrow, lines.failures?.share ?? null);
 
   const zone = svg("g", { class: "zone" });
   chart.append(zone);
@@ -104,7 +104,7 @@ function drawChart(chart, width, end, lines) {
   return { at, trail, needle: drawNeedle(needle, at), slow: lines.slow !== null };
 }
 
-function drawScales(scale, at, narrow) {
+function drawScales(scale, at, narrow, limit) {
   const { x, y, end, left, right, top, bottom } = at;
   const step = tickStep(end, narrow ? 6 : 8);
   const minor = tickStep(end, narrow ? 30 : 50);
@@ -119,7 +119,10 @@ function drawScales(scale, at, narrow) {
   let grid = "";
   for (let value = step; value < end; value += step) grid += `M${x(value)} ${bottom}V${y(value)}M${x(value)} ${y(value)}H${right}`;
   for (let part = 0; part <= 20; part += 1) ticks += `M${right} ${y((part / 20) * end)}h${part % 5 === 0 ? -9 : -5}`;
-  for (const part of [0, 25, 50, 75, 100]) scale.append(svg("text", { x: right + 8, y: y((part / 100) * end) + 4, text: part === 100 ? "100 %" : part }));
+  for (const part of [0, 25, 50, 75, 100]) {
+    if (limit !== null && Math.abs(y(limit * end) - y((part / 100) * end)) < 14) continue;
+    scale.append(svg("text", { x: right + 10, y: y((part / 100) * end) + 4, text: part === 100 ? "100 %" : part }));
+  }
   scale.prepend(
     svg("path", { class: "grid", d: grid }),
     svg("path", { class: "diagonal", d: `M${x(0)} ${y(0)}L${x(end)} ${y(end)}` }),
@@ -128,22 +131,23 @@ function drawScales(scale, at, narrow) {
   );
   scale.append(
     svg("text", { class: "axis", x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle", text: "calls in the window" }),
-    svg("text", { class: "axis", transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "failures" }),
-    svg("text", { class: "axis", transform: `translate(${right + (narrow ? 41 : 48)} ${(top + bottom) / 2}) rotate(90)`, "text-anchor": "middle", text: "share failed" }),
+    svg("text", { class: "axis", transform: `translate(10 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "failures" }),
   );
+  if (!narrow) scale.append(svg("text", { class: "axis", transform: `translate(${right + 60} ${(top + bottom) / 2}) rotate(90)`, "text-anchor": "middle", text: "share failed" }));
 }
 
 function drawZone(zone, rule, at, narrow) {
   const { path, area, corner } = boundary(rule, at);
   const { x, y, end, right } = at;
-  zone.append(svg("path", { class: "area", d: area }), svg("path", { class: "line line-open", d: path }));
+  zone.append(svg("path", { class: "tint", d: area }), svg("path", { class: "area", d: area }), svg("path", { class: "line line-open", d: path }));
   zone.append(svg("circle", { class: "corner", cx: x(corner[0]), cy: y(corner[1]), r: 3 }));
   const share = rule.share ?? null;
   if (share !== null) {
-    zone.append(svg("path", { class: "limit", d: `M${right} ${y(end * share)}l9 -5v10z` }));
+    zone.append(svg("text", { class: "limit", x: right + 10, y: y(end * share) + 4, text: Number((share * 100).toFixed(1)) }));
+    zone.append(svg("path", { class: "judged", d: `M${x(rule.minimum)} ${y(rule.minimum * share)}V${at.bottom}` }));
     if (rule.minimum > 1) {
       const from = at.left + 12;
-      if (x(rule.minimum) - from > 66) zone.append(svg("text", { class: "zone-word word-idle", x: (at.left + x(rule.minimum)) / 2 + 4, y: at.bottom - 14, "text-anchor": "middle", text: "not judged" }));
+      if (x(rule.minimum) - from > 66) zone.append(svg("text", { class: "zone-word word-idle", x: (at.left + x(rule.minimum)) / 2 + 4, y: at.bottom - 12, "text-anchor": "middle", text: "not judged" }));
     }
   }
   const middle = (corner[0] + end) / 2 + end * 0.1;
@@ -156,14 +160,14 @@ function drawZone(zone, rule, at, narrow) {
 }
 
 function drawNeedle(group, at) {
-  const flag = (name) => svg("g", { class: `flag ${name}` }, svg("rect", { x: -15, y: -9, width: 30, height: 18, rx: 2 }), svg("text", { y: 4, "text-anchor": "middle" }));
+  const flag = (name) => svg("g", { class: `flag ${name}` }, svg("rect", { x: -14, y: -9, width: 28, height: 18, rx: 2 }), svg("text", { y: 4, "text-anchor": "middle" }));
   const parts = {
     ray: svg("line", { class: "ray", x1: at.x(0), y1: at.y(0) }),
     crossX: svg("line", { class: "cross" }),
     crossY: svg("line", { class: "cross" }),
     callsFlag: flag("flag-calls"),
     failuresFlag: flag("flag-failures"),
-    pointer: svg("path", { class: "pointer", d: "M0 0l11 -6v12z" }),
+    shareFlag: svg("g", { class: "flag flag-share" }, svg("path", { d: "M0 0l9 -9h38v18h-38z" }), svg("text", { x: 27, y: 4, "text-anchor": "middle" })),
     slow: svg("path", { class: "slow-point", d: "M0 -7L7.5 6H-7.5Z" }),
     point: svg("g", { class: "point" }, svg("circle", { class: "halo", r: 9 }), svg("circle", { class: "core", r: 3.5 })),
   };
@@ -185,7 +189,7 @@ function moveNeedle({ at, needle, slow }, view) {
   place(needle.point, x, y);
   place(needle.callsFlag, x, at.bottom + 13, shown.calls);
   place(needle.failuresFlag, at.left - 17, y, shown.failures);
-  place(needle.pointer, at.right, at.y(share * at.end));
+  place(needle.shareFlag, at.right + 1, at.y(share * at.end), percent(share).replace(" ", "\u2009"));
   needle.slow.classList.toggle("is-away", !slow || state !== "closed");
   place(needle.slow, x, at.y(shown.slow));
 }
@@ -196,7 +200,7 @@ function place(element, x, y, text) {
 }
 
 // Older points are fainter; a step across the line ends in a ring where the circuit opened.
-function drawTrail({ at, trail }, { trail: samples, opened }) {
+function drawTrail({ at, trail }, { trail: samples, opened, live }) {
   trail.replaceChildren();
   const points = samples.map((sample) => ({ ...sample }));
   if (opened) points.push({ calls: opened.counts.calls, failures: opened.counts.failures, verdict: "failure" });
@@ -213,12 +217,12 @@ function drawTrail({ at, trail }, { trail: samples, opened }) {
   if (!opened) return;
   const { calls, failures } = opened.counts;
   trail.append(
-    svg("g", { class: "opened", transform: `translate(${at.x(calls)} ${at.y(failures)})` }, svg("title", { text: `${reasonWords(opened)}: ${countWords(opened)}` }), svg("circle", { r: 13 })),
+    svg("g", { class: live ? "opened is-new" : "opened", transform: `translate(${at.x(calls)} ${at.y(failures)})` }, svg("title", { text: `${reasonWords(opened)}: ${countWords(opened)}` }), svg("circle", { r: 13 })),
   );
 }
 
-/** The signs used on the curve and the timeline, for the legend. */
+/** The signs used on the curve. */
 export function legend() {
   const item = (kind, word, probe) => el("li", {}, svg("svg", { viewBox: "-10 -10 20 20", width: 20, height: 20, "aria-hidden": "true" }, callMark(kind, probe)), word);
-  return el("ul", { class: "legend" }, item("success", "success"), item("failure", "failure"), item("slow", "slow"), item("refused", "refused"), item("success", "probe", true));
+  return el("ul", { class: "legend" }, item("success", "success"), item("failure", "failure"), item("slow", "slow"));
 }

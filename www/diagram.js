@@ -4,21 +4,21 @@ import { find, reducedMotion, say, set, svg } from "./dom.js";
 import { contact } from "./glyph.js";
 import { STATE_WORDS, countWords, length, percent, plural, reasonWords } from "./words.js";
 
-const R = 50;
-const NODES = { closed: [92, 92], open: [368, 92], half_open: [230, 238] };
+const R = 48;
+const NODES = { closed: [62, 104], open: [318, 104], half_open: [190, 254] };
 
 // Where each arc runs, where its words stand, and what it is called before it has been taken; `hand`: seen only when somebody took it.
 const ARCS = {
-  "closed>open": { d: "M136 66Q230 24 322 65", label: [230, 22], quiet: "line reached" },
-  "open>half_open": { d: "M374 143Q366 220 284 240", label: [376, 252], quiet: "open time over" },
-  "half_open>open": { d: "M262 198L330 129", label: [230, 150], quiet: "probe failed" },
-  "half_open>closed": { d: "M176 240Q94 220 86 146", label: [84, 252], quiet: "probes succeeded" },
-  "open>closed": { d: "M316 98Q230 116 146 98", label: [230, 106], hand: true },
-  "closed>half_open": { d: "M124 133L194 198", label: [230, 150], hand: true },
+  "closed>open": { d: "M100 70Q190 22 279 69", label: [190, 18], quiet: "line reached" },
+  "open>half_open": { d: "M326 157Q322 232 244 256", label: [326, 262], quiet: "open time over" },
+  "half_open>open": { d: "M221 212L279 145", label: [190, 164], quiet: "probe failed" },
+  "half_open>closed": { d: "M136 256Q58 232 54 158", label: [56, 262], quiet: "probes succeeded" },
+  "open>closed": { d: "M264 108Q190 122 117 108", label: [190, 106], hand: true },
+  "closed>half_open": { d: "M101 145L157 211", label: [190, 164], hand: true },
 };
 
 export function createDiagram(root) {
-  const drawing = svg("svg", { class: "diagram", viewBox: "0 0 460 296", role: "img", "aria-labelledby": "diagram-title diagram-text" });
+  const drawing = svg("svg", { class: "diagram", viewBox: "0 0 380 312", role: "img", "aria-labelledby": "diagram-title diagram-text" });
   find(".diagram-host", root).append(drawing);
   drawing.append(
     svg("defs", {}, arrowhead("arrow", "arrow"), arrowhead("arrow-taken", "arrow arrow-taken")),
@@ -26,7 +26,7 @@ export function createDiagram(root) {
   const arcs = Object.fromEntries(Object.entries(ARCS).map(([name, arc]) => [name, drawArc(drawing, name, arc)]));
   const nodes = Object.fromEntries(Object.entries(NODES).map(([state, [x, y]]) => [state, drawNode(drawing, state, x, y)]));
   const summary = find("#diagram-text");
-  let taken = null;
+  let taken = "";
   let announced = false;
 
   function render(view) {
@@ -39,7 +39,7 @@ export function createDiagram(root) {
     }
     const due = inspection.state === "half_open" && transition?.to === "open";
     const name = due ? "open>half_open" : transition && `${transition.from}>${transition.to}`;
-    const key = name && `${name}/${due ? "due" : transition.at}/${transition.reason}`;
+    const key = !name ? "none" : `${name}/${due ? "due" : transition.at}/${transition.reason}`;
     if (key !== taken) {
       for (const [other, arc] of Object.entries(arcs)) light(arc, other === name, ARCS[other], due ? { reason: "open_elapsed" } : transition);
       arcs["half_open>open"].label.classList.toggle("is-covered", name === "closed>half_open");
@@ -55,11 +55,11 @@ export function createDiagram(root) {
 
 function noteFor(state, { inspection, at, policy }) {
   if (state !== inspection.state) return "";
-  if (inspection.held) return "held by hand";
+  if (inspection.held) return "held";
   const { counts, until } = inspection;
-  if (state === "closed") return counts.calls > 0 ? `${percent(counts.failures / counts.calls)} failed` : "no calls yet";
+  if (state === "closed") return counts.calls > 0 ? percent(counts.failures / counts.calls) : "";
   if (state === "open") return until === null ? "" : length(until - at, !reducedMotion());
-  return `${inspection.probeSuccesses} of ${policy.probeSuccesses ?? 1} ${inspection.probesInFlight > 0 ? "· probing" : ""}`;
+  return `${inspection.probeSuccesses} of ${policy.probeSuccesses ?? 1}`;
 }
 
 // The ring: what is left of the open time, or the probes that have succeeded.

@@ -24,6 +24,7 @@ const complain = (text) => {
 
 async function start() {
   const service = await readService();
+  say(find("#service-url"), new URL(service.url).host);
   const history = createHistory();
   const loadedAt = Date.now();
   let connection = null;
@@ -119,7 +120,10 @@ async function start() {
     remember();
     frame();
   });
-  find("#span").addEventListener("change", ({ target }) => timeline.setSpan(Number(target.value)));
+  const span = find("#span");
+  if (innerWidth < 600) span.value = "30000";
+  timeline.setSpan(Number(span.value));
+  span.addEventListener("change", () => timeline.setSpan(Number(span.value)));
   addEventListener("pagehide", history.save);
   addEventListener("visibilitychange", () => frame());
 

@@ -47,7 +47,10 @@ export function createPolicyForm(root, apply) {
       return true;
     } catch (error) {
       const row = rows.get(error.field);
-      if (row && !row.element.hidden) row.complain(error.message);
+      if (row && !row.element.hidden) {
+        row.complain(error.message);
+        row.element.closest("details")?.setAttribute("open", "");
+      }
       else say(general, error.message);
       return false;
     }

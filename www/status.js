@@ -8,6 +8,7 @@ export function createStatus(root, announcer) {
   const sign = find(".status-sign", root);
   const word = find(".status-word", root);
   const sentence = find(".status-sentence", root);
+  const recorded = find(".recorded", root);
   const count = find(".countdown", root);
   const countValue = find(".countdown-value", root);
   const countLabel = find(".countdown-label", root);
@@ -23,9 +24,11 @@ export function createStatus(root, announcer) {
       sign.replaceChildren(contactIcon(state, 96));
       root.dataset.state = state;
     }
-    root.classList.toggle("is-past", !live);
+    recorded.hidden = live;
+    if (!live) say(recorded, `recorded ${clockTime(at)}`);
     say(word, STATE_WORDS[state] + (held ? ", held" : ""));
     say(sentence, stateSentence(view));
+    root.dataset.until = String(until ?? "");
     const [value, label] = countdown(inspection, at);
     count.classList.toggle("is-away", value === null);
     say(countValue, value ?? "–");

@@ -167,9 +167,10 @@ function drawTicks({ ticks }, marks, x, { start, end, spanMs, width }) {
   const room = width < 520 ? 5 : 8;
   const step = [1, 2, 5, 10, 15, 30, 60, 120].map((seconds) => seconds * 1000).find((ms) => spanMs / ms <= room) ?? 300_000;
   const bottom = STRIP_TOP + STRIP;
+  const fits = (position) => position > GUTTER + 30 && position < width - EDGE - 30;
   const offset = new Date(end).getTimezoneOffset() * 60_000;
   for (let at = Math.ceil((start - offset) / step) * step + offset; at <= end; at += step) {
-    ticks.append(svg("path", { class: "tick", d: `M${x(at).toFixed(2)} ${TOP - 4}V${bottom + 6}` }), svg("text", { x: x(at), y: bottom + 20, "text-anchor": "middle", text: clockTime(at, false) }));
+    ticks.append(svg("path", { class: "tick", d: `M${x(at).toFixed(2)} ${TOP - 4}V${bottom + 6}` }), svg("text", { x: x(at), y: bottom + 20, "text-anchor": "middle", text: fits(x(at)) ? clockTime(at, false) : "" }));
   }
   for (const mark of marks) {
     if (mark.at < start || mark.at > end) continue;
