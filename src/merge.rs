@@ -1,7 +1,6 @@
 //! Sharing: how two copies of one circuit become one. Two registers travel, each ordered totally, so that merging is commutative,
 //! associative and idempotent: the verdict, and the operator's hold.
 
-use alloc::boxed::Box;
 use core::cmp::Ordering;
 
 use crate::snapshot::Phase;
@@ -57,8 +56,10 @@ pub struct Adoption {
     pub repair: bool,
 }
 
-/// A verdict from further ahead than this is not a fast clock but a corrupt text.
-const FAR_AHEAD_MS: u64 = 86_400_000;
+/// More than a day ahead: not a fast clock but a corrupt text.
+pub(crate) fn far_ahead(at: Time, now: Time) -> bool {
+    at.since(now) > 86_400_000
+}
 
 impl Snapshot {
     /// Takes over what another copy of this circuit decided later: its verdict, and its hold. A newer one begins an episode here (the
@@ -73,25 +74,29 @@ impl Snapshot {
     /// let mut here = Snapshot::closed(&policy, 1, at(0));
     /// let mut there = Snapshot::closed(&policy, 2, at(0));
     /// there.force(&policy, State::Open, None, at(10));
-    /// assert!(here.adopt(&policy, &there, at(20)).adopted);
+    /// assert!(here.adopt(&policy, there, at(20)).adopted);
     /// assert_eq!(here.state(), State::Open);
     /// ```
-    pub fn adopt(&mut self, policy: &Policy, theirs: &Snapshot, now: Time) -> Adoption {
+    pub fn adopt(&mut self, policy: &Policy, theirs: Snapshot, now: Time) -> Adoption {
         let now = self.clock(policy, now);
-        if theirs.stamp.since.since(now) > FAR_AHEAD_MS && now > Time::ZERO {
-            return Adoption { behind: true, ..Adoption::default() };
-        }
         let mut found = Adoption::default();
+        let hold_order = theirs.hold_order();
+        if far_ahead(theirs.stamp.since.max(hold_order.0), now) && now > Time::ZERO {
+            return Adoption { behind: true, ..found };
+        }
         let before = self.standing();
         let mut phase = None;
         match theirs.order().cmp(&self.order()) {
             Ordering::Greater => {
                 found.adopted = true;
-                let keeps_window = self.stamp == Stamp::NONE && theirs.phase == Phase::Closed;
+                let first_met = self.stamp == Stamp::NONE;
                 self.stamp = theirs.stamp;
                 self.level = theirs.level;
-                if !keeps_window {
-                    phase = Some(theirs.phase.clone());
+                if matches!(self.phase, Phase::Closed) || matches!(theirs.phase, Phase::Closed) {
+                    self.rejected = 0;
+                }
+                if !(first_met && matches!((&self.phase, &theirs.phase), (Phase::Closed, Phase::Closed))) {
+                    phase = Some(theirs.phase);
                 }
             }
             Ordering::Less => found.behind = true,
@@ -99,23 +104,27 @@ impl Snapshot {
                 (Phase::HalfOpen { probing, .. }, Phase::HalfOpen { probing: news, .. }) => found.updated = probing.merge(news),
                 (Phase::Open { .. }, Phase::HalfOpen { .. }) => {
                     found.updated = true;
-                    phase = Some(theirs.phase.clone());
+                    phase = Some(theirs.phase);
                 }
                 (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. }, _) => {}
             },
         }
-        match self.hold_order().cmp(&theirs.hold_order()) {
-            Ordering::Less => {
+        match hold_order.cmp(&self.hold_order()) {
+            Ordering::Greater => {
                 found.adopted = true;
-                self.hold = theirs.hold.as_ref().map(|hold| Box::new(**hold));
-                phase = Some(phase.unwrap_or_else(|| self.phase.clone()));
+                self.hold = theirs.hold;
+                // The probes in flight are void: what is left of a half-open period is an open one that is due.
+                phase = phase.or(Some(match &self.phase {
+                    Phase::Closed => Phase::Closed,
+                    Phase::Open { until } | Phase::HalfOpen { until, .. } => Phase::Open { until: *until },
+                }));
             }
-            Ordering::Greater => found.behind = true,
+            Ordering::Less => found.behind = true,
             Ordering::Equal => {}
         }
         if let Some(phase) = phase {
             found.transition = self.enter_from(before, phase, Reason::Adopted, Counts::default(), now);
-            self.since = theirs.since.min(now);
+            self.since = theirs.since;
             self.anchor(policy, now);
             if let Some(transition) = &mut found.transition {
                 transition.until = self.until();
@@ -133,7 +142,7 @@ impl Snapshot {
         (self.stamp.since, open, until, self.stamp.by)
     }
 
-    fn hold_order(&self) -> Option<(Time, u32, u8)> {
-        self.hold.as_ref().map(|hold| hold.order())
+    fn hold_order(&self) -> (Time, u32, u8) {
+        self.hold.as_ref().map_or((Time::ZERO, 0, 0), |hold| hold.order())
     }
 }

@@ -160,62 +160,63 @@ const DEFAULT_MAX_OPEN_MS: u64 = 300_000;
 const LEAST_LEASE_MS: u64 = 10_000;
 
 impl Policy {
-    /// Checks every bound and fills in the defaults.
+    /// Checks every bound and fills in the defaults. The first option that breaks one is named.
     pub fn parse(options: PolicyOptions) -> Result<Policy, InvalidPolicy> {
-        let window = options.window.parse()?;
-        let consecutive = matches!(window, WindowOptions::Consecutive { .. });
+        let mut check = Check { error: None };
+        let window = options.window.parse(&mut check);
         let most = match window {
             WindowOptions::Calls { last, .. } => last,
             WindowOptions::Fixed { .. } | WindowOptions::Time { .. } | WindowOptions::Consecutive { .. } => MAX_COUNT,
         };
-
-        let failures = match (options.failures, options.failure_rate) {
-            (Some(_), Rate::Share(_)) => {
-                return Err(InvalidPolicy { field: Field::Failures, problem: Problem::Excluded });
-            }
-            (Some(count), Rate::Default | Rate::Off) => Some(within(Field::Failures, count, 1, most)?),
-            (None, Rate::Default) if consecutive => Some(5),
-            (None, Rate::Default | Rate::Off | Rate::Share(_)) => None,
-        };
+        let consecutive = matches!(window, WindowOptions::Consecutive { .. });
+        let failures = options.failures.or(match options.failure_rate {
+            Rate::Default if consecutive => Some(5),
+            Rate::Default | Rate::Off | Rate::Share(_) => None,
+        });
         let failure_rate = match options.failure_rate {
             Rate::Share(share) => Some(share),
             Rate::Default if failures.is_none() => Some(Share::HALF),
             Rate::Default | Rate::Off => None,
         };
-        if let Some(ms) = options.slow_ms {
-            length(Field::SlowMs, ms, 1)?;
-        } else if failure_rate.is_none() && failures.is_none() {
-            return Err(InvalidPolicy { field: Field::FailureRate, problem: Problem::NeverOpens });
+        match failures {
+            Some(_) if failure_rate.is_some() => check.fail(Field::Failures, Problem::Excluded),
+            Some(count) => check.count(Field::Failures, count, most),
+            None if failure_rate.is_none() && options.slow_ms.is_none() => check.fail(Field::FailureRate, Problem::NeverOpens),
+            None => {}
         }
-
-        let open_ms = length(Field::OpenMs, options.open_ms, 0)?;
-        Ok(Policy {
+        let open_ms = options.open_ms;
+        let policy = Policy {
             window,
             failure_rate,
             failures,
-            minimum_calls: within(Field::MinimumCalls, options.minimum_calls.unwrap_or(most.min(10)), 1, most)?,
+            minimum_calls: options.minimum_calls.unwrap_or(most.min(10)),
             slow_ms: options.slow_ms,
             slow_rate: options.slow_rate,
             judge_on: options.judge_on,
             open_ms,
             backoff: options.backoff,
             jitter: options.jitter,
-            max_open_ms: match options.max_open_ms {
-                Some(ms) => length(Field::MaxOpenMs, ms, open_ms)?,
-                None => open_ms.max(DEFAULT_MAX_OPEN_MS),
-            },
-            probe_limit: match options.probe_limit {
-                Some(limit) => Some(within(Field::ProbeLimit, limit, 1, MAX_PROBES)?),
-                None => None,
-            },
-            probe_successes: within(Field::ProbeSuccesses, options.probe_successes, 1, MAX_PROBES)?,
+            max_open_ms: options.max_open_ms.unwrap_or(open_ms.max(DEFAULT_MAX_OPEN_MS)),
+            probe_limit: options.probe_limit,
+            probe_successes: options.probe_successes,
             probe_lease_ms: match options.probe_lease {
                 Lease::Default => Some(open_ms.max(LEAST_LEASE_MS)),
                 Lease::Never => None,
-                Lease::Ms(ms) => Some(length(Field::ProbeLeaseMs, ms, 1)?),
+                Lease::Ms(ms) => Some(ms),
             },
             shadow: options.shadow,
-        })
+        };
+        check.count(Field::MinimumCalls, policy.minimum_calls, most);
+        check.length(Field::SlowMs, policy.slow_ms.unwrap_or(1), 1);
+        check.length(Field::OpenMs, open_ms, 0);
+        check.length(Field::MaxOpenMs, policy.max_open_ms, open_ms);
+        check.count(Field::ProbeLimit, policy.probe_limit.unwrap_or(1), MAX_PROBES);
+        check.count(Field::ProbeSuccesses, policy.probe_successes, MAX_PROBES);
+        check.length(Field::ProbeLeaseMs, policy.probe_lease_ms.unwrap_or(1), 1);
+        match check.error {
+            Some(error) => Err(error),
+            None => Ok(policy),
+        }
     }
 
     /// Why a closed window with these counts opens, or `None`. Failures are looked at before slowness (phil's trip test).
@@ -293,18 +294,27 @@ fn hash(seed: u32, generation: u32) -> u32 {
     x ^ (x >> 16)
 }
 
-pub(crate) fn within(field: Field, value: u32, min: u32, max: u32) -> Result<u32, InvalidPolicy> {
-    range(field, value.into(), min.into(), max.into())?;
-    Ok(value)
+/// Collects the first bound that is broken.
+pub(crate) struct Check {
+    error: Option<InvalidPolicy>,
 }
 
-pub(crate) fn length(field: Field, ms: u64, min: u64) -> Result<u64, InvalidPolicy> {
-    range(field, ms, min, Time::MAX.as_millis())
-}
-
-fn range(field: Field, value: u64, min: u64, max: u64) -> Result<u64, InvalidPolicy> {
-    if value < min || value > max {
-        return Err(InvalidPolicy { field, problem: Problem::OutOfRange { min, max } });
+impl Check {
+    pub(crate) fn fail(&mut self, field: Field, problem: Problem) {
+        self.error = self.error.or(Some(InvalidPolicy { field, problem }));
     }
-    Ok(value)
+
+    pub(crate) fn count(&mut self, field: Field, count: u32, max: u32) {
+        self.range(field, count.into(), 1, max.into());
+    }
+
+    pub(crate) fn length(&mut self, field: Field, ms: u64, min: u64) {
+        self.range(field, ms, min, Time::MAX.as_millis());
+    }
+
+    fn range(&mut self, field: Field, value: u64, min: u64, max: u64) {
+        if value < min || value > max {
+            self.fail(field, Problem::OutOfRange { min, max });
+        }
+    }
 }

@@ -14,6 +14,9 @@ pub(crate) struct Probe {
     pub(crate) settled: bool,
 }
 
+/// So many settled probes are kept; a period that ignores many outcomes must not grow without bound.
+const MAX_SETTLED: usize = 64;
+
 /// The probes in flight and the successes so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Probing {
@@ -27,17 +30,25 @@ impl Probing {
         self.probes.retain(|probe| probe.lease_until.map_or(!probe.settled, |end| now < end));
     }
 
+    /// Gives a slot. The list is ordered by id, so that equal sets are equal lists.
+    pub(crate) fn insert(&mut self, probe: Probe) {
+        let at = self.probes.iter().position(|other| other.id > probe.id).unwrap_or(self.probes.len());
+        self.probes.insert(at, probe);
+    }
+
     pub(crate) fn in_flight(&self) -> u32 {
         self.probes.iter().filter(|probe| !probe.settled).count() as u32
     }
 
     /// Frees the slot of this probe; false when it does not hold one.
     pub(crate) fn settle(&mut self, id: u32) -> bool {
-        let found = self.probes.iter_mut().find(|probe| probe.id == id && !probe.settled);
-        found.is_some_and(|probe| {
-            probe.settled = true;
-            true
-        })
+        let mut settled = self.probes.iter().filter(|probe| probe.settled).map(|probe| probe.id);
+        if let (Some(first), MAX_SETTLED) = (settled.next(), settled.count() + 1) {
+            self.probes.retain(|probe| probe.id != first);
+        }
+        let Some(probe) = self.probes.iter_mut().find(|probe| probe.id == id && !probe.settled) else { return false };
+        probe.settled = true;
+        true
     }
 
     /// When the next slot becomes free by time alone.
@@ -47,12 +58,16 @@ impl Probing {
 
     /// Takes over what another copy of the same period knows; true when something was new. The order of merging does not matter.
     pub(crate) fn merge(&mut self, other: &Probing) -> bool {
-        let before = self.clone();
+        let mut news = other.successes > self.successes;
         self.successes = self.successes.max(other.successes);
         for theirs in &other.probes {
             match self.probes.iter_mut().find(|mine| mine.id == theirs.id) {
-                None => self.probes.push(*theirs),
+                None => {
+                    news = true;
+                    self.insert(*theirs);
+                }
                 Some(mine) => {
+                    news |= theirs.settled && !mine.settled;
                     mine.settled |= theirs.settled;
                     mine.lease_until = match (mine.lease_until, theirs.lease_until) {
                         (Some(a), Some(b)) => Some(a.min(b)),
@@ -61,8 +76,7 @@ impl Probing {
                 }
             }
         }
-        self.probes.sort_unstable_by_key(|probe| probe.id);
-        *self != before
+        news
     }
 
     pub(crate) fn move_back(&mut self, by: u64) {

@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use crate::merge::{Hold, Stamp};
+use crate::merge::{far_ahead, Hold, Stamp};
 use crate::policy::JudgeOn;
 use crate::probes::{Probe, Probing};
 use crate::window::Window;
@@ -143,7 +143,7 @@ impl Snapshot {
                         probing.drop_ended(now);
                         if policy.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
                             let lease_until = policy.probe_lease_ms.map(|ms| now.after(ms));
-                            probing.probes.push(Probe { id: probe_id, lease_until, settled: false });
+                            probing.insert(Probe { id: probe_id, lease_until, settled: false });
                             let permit = Permit { generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
                             return Admitted { admission: Admission::Admitted(permit), transition };
                         }
@@ -226,31 +226,29 @@ impl Snapshot {
         let due = then.until().filter(|until| now >= *until);
         then.at(policy, now);
         let state = then.state();
-        let (in_flight, successes, lease_end) = match &then.phase {
-            Phase::HalfOpen { probing, .. } => (probing.in_flight(), probing.successes, probing.earliest_end()),
-            Phase::Closed | Phase::Open { .. } => (0, 0, None),
-        };
-        Inspection {
+        let mut found = Inspection {
             state,
             held: then.held(),
-            admits: match state {
-                State::Closed => true,
-                State::Open => policy.shadow,
-                State::HalfOpen => policy.shadow || policy.probe_limit.is_none_or(|limit| in_flight < limit),
-            },
+            admits: policy.shadow || state == State::Closed,
             since: due.unwrap_or(then.since),
             until: then.until(),
-            counts: if state == State::Closed { then.window.counts() } else { Counts::default() },
-            probes_in_flight: in_flight,
-            probe_successes: successes,
+            counts: Counts::default(),
+            probes_in_flight: 0,
+            probe_successes: 0,
             rejected: then.rejected,
             generation: self.generation,
-            next_change_at: match state {
-                State::Closed => then.window.next_change_at(),
-                State::Open => then.until(),
-                State::HalfOpen => lease_end,
-            },
+            next_change_at: then.until(),
+        };
+        if state == State::Closed {
+            found.counts = then.window.counts();
+            found.next_change_at = then.window.next_change_at();
+        } else if let (State::HalfOpen, Phase::HalfOpen { probing, .. }) = (state, &then.phase) {
+            found.probes_in_flight = probing.in_flight();
+            found.probe_successes = probing.successes;
+            found.admits |= policy.probe_limit.is_none_or(|limit| found.probes_in_flight < limit);
+            found.next_change_at = probing.earliest_end();
         }
+        found
     }
 
     /// The state as of the last verb; see [`inspect`](Snapshot::inspect) for what holds at an instant.
@@ -454,46 +452,50 @@ impl Snapshot {
         }
         let behind = self.seen.since(now);
         if behind > policy.max_open_ms {
-            self.move_back(behind);
             self.seen = now;
+            self.move_back(behind, now);
         }
         self.seen = self.seen.max(now);
         self.seen
     }
 
-    fn move_back(&mut self, by: u64) {
+    fn move_back(&mut self, by: u64, now: Time) {
         self.since = self.since.before(by);
         self.window.move_back(by);
         match &mut self.phase {
             Phase::Closed => {}
-            Phase::Open { until } => *until = until.before(by),
-            Phase::HalfOpen { until, probing } => {
+            Phase::Open { until } => {
                 *until = until.before(by);
-                probing.move_back(by);
+                self.decide(now); // another end is another verdict
             }
+            Phase::HalfOpen { probing, .. } => probing.move_back(by),
         }
     }
 
-    /// Fits a restored or adopted circuit to this clock: nothing began later than now, nothing lasts longer than it could.
+    /// Fits a restored or adopted circuit to this clock: nothing began later than now, nothing lasts longer than it could. A stamp
+    /// from far ahead is not a fast clock but a corrupt text; kept, it would beat every later verdict.
     pub(crate) fn anchor(&mut self, policy: &Policy, now: Time) {
         self.since = self.since.min(now);
         self.window.anchor(now);
-        let mut capped = false;
+        self.hold = self.hold.take().filter(|hold| !far_ahead(hold.at, now));
+        let mut other_verdict = far_ahead(self.stamp.since, now);
+        if other_verdict {
+            self.stamp = Stamp::NONE;
+        }
         match &mut self.phase {
-            Phase::Closed => {}
+            Phase::Closed => return,
             Phase::Open { until } => {
                 let latest = policy.cap(*until, now);
-                capped = latest != *until;
+                other_verdict |= latest != *until;
                 *until = latest;
             }
-            Phase::HalfOpen { until, probing } => {
-                *until = now.min(*until);
+            Phase::HalfOpen { probing, .. } => {
                 if let Some(ms) = policy.probe_lease_ms {
                     probing.cap_leases(now.after(ms));
                 }
             }
         }
-        if capped {
+        if other_verdict {
             self.decide(now);
         }
     }

@@ -1,7 +1,6 @@
 //! `calls`: the last outcomes, two bits each; with an age limit, an instant each as well.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::{Counts, Time};
 
@@ -21,21 +20,14 @@ pub(crate) struct CallsWindow {
     next: u16,
     total: Counts,
     /// Bit 0 of each pair: failed; bit 1: slow.
-    pairs: Box<[u8]>,
+    pairs: Vec<u8>,
     /// When each ended; empty without an age limit.
-    times: Box<[Time]>,
+    times: Vec<Time>,
 }
 
 impl CallsWindow {
     pub(crate) fn new(last: u32, within_ms: Option<u64>) -> CallsWindow {
-        CallsWindow {
-            within_ms,
-            last: last as u16,
-            next: 0,
-            total: Counts::default(),
-            pairs: Box::default(),
-            times: Box::default(),
-        }
+        CallsWindow { within_ms, last: last as u16, next: 0, total: Counts::default(), pairs: Vec::new(), times: Vec::new() }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -76,9 +68,23 @@ impl CallsWindow {
         (self.last.into(), self.within_ms)
     }
 
-    /// From the newest entry back.
-    pub(crate) fn newest_first(&self) -> impl Iterator<Item = Entry> + '_ {
-        (1..=self.total.calls).map(|back| self.entry_back(back))
+    /// How many of the newest entries fit into that many bytes of stored text.
+    pub(crate) fn fitting(&self, mut bytes: usize) -> u32 {
+        let mut newer = None;
+        for back in 1..=self.total.calls {
+            let at = self.entry(back).at;
+            let mut age = newer.unwrap_or(at).since(at);
+            while age > 0 {
+                age /= 36;
+                bytes = bytes.saturating_sub(1);
+            }
+            bytes = bytes.saturating_sub(1);
+            if bytes == 0 {
+                return back - 1;
+            }
+            newer = Some(at);
+        }
+        self.total.calls
     }
 
     pub(crate) fn next_change_at(&self) -> Option<Time> {
@@ -100,18 +106,18 @@ impl CallsWindow {
 
     fn allocate(&mut self) {
         let last = usize::from(self.last);
-        self.pairs = vec![0; last.div_ceil(4)].into_boxed_slice();
+        self.pairs.resize(last.div_ceil(4), 0);
         if self.within_ms.is_some() {
-            self.times = vec![Time::ZERO; last].into_boxed_slice();
+            self.times.resize(last, Time::ZERO);
         }
     }
 
     fn oldest(&self) -> Entry {
-        self.entry_back(self.total.calls)
+        self.entry(self.total.calls)
     }
 
     /// The entry that many places behind the next free one.
-    fn entry_back(&self, back: u32) -> Entry {
+    pub(crate) fn entry(&self, back: u32) -> Entry {
         let (next, last) = (u32::from(self.next), u32::from(self.last));
         let at = (if next >= back { next - back } else { next + last - back }) as usize;
         let pair = self.pairs.get(at >> 2).map_or(0, |byte| byte >> ((at & 3) * 2));
@@ -127,7 +133,9 @@ impl CallsWindow {
 impl PartialEq for CallsWindow {
     /// The same entries, wherever in the ring they lie.
     fn eq(&self, other: &CallsWindow) -> bool {
-        self.shape() == other.shape() && self.newest_first().eq(other.newest_first())
+        self.shape() == other.shape()
+            && self.total == other.total
+            && (1..=self.total.calls).all(|back| self.entry(back) == other.entry(back))
     }
 }
 

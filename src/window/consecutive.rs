@@ -14,12 +14,12 @@ impl ConsecutiveWindow {
         ConsecutiveWindow { failures: CallsWindow::new(enough, within_ms) }
     }
 
-    pub(crate) fn restored(failures: CallsWindow) -> ConsecutiveWindow {
-        ConsecutiveWindow { failures }
-    }
-
     pub(crate) fn as_calls(&self) -> &CallsWindow {
         &self.failures
+    }
+
+    pub(crate) fn as_calls_mut(&mut self) -> &mut CallsWindow {
+        &mut self.failures
     }
 
     pub(crate) fn clear(&mut self) {

@@ -15,8 +15,9 @@ impl FixedWindow {
         FixedWindow { ms, start: now, counts: Counts::default() }
     }
 
-    pub(crate) fn restored(ms: u64, start: Time, counts: Counts) -> FixedWindow {
-        FixedWindow { ms, start, counts }
+    pub(crate) fn restore(&mut self, start: Time, counts: Counts) {
+        self.start = start;
+        self.counts = counts;
     }
 
     pub(crate) fn clear(&mut self, now: Time) {

@@ -7,13 +7,13 @@ mod consecutive;
 mod fixed;
 mod time;
 
-pub(crate) use calls::{CallsWindow, Entry};
+pub(crate) use calls::CallsWindow;
 pub(crate) use consecutive::ConsecutiveWindow;
 pub(crate) use fixed::FixedWindow;
 pub(crate) use time::TimeWindow;
 
-use crate::error::{Field, InvalidPolicy, Problem};
-use crate::policy::{length, within, Policy, MAX_COUNT};
+use crate::error::{Field, Problem};
+use crate::policy::{Check, Policy, MAX_COUNT};
 use crate::{Counts, Time};
 
 /// How outcomes are remembered while closed.
@@ -52,36 +52,25 @@ pub enum WindowOptions {
 }
 
 impl WindowOptions {
-    pub(crate) fn parse(self) -> Result<WindowOptions, InvalidPolicy> {
+    pub(crate) fn parse(self, check: &mut Check) -> WindowOptions {
         match self {
-            WindowOptions::Fixed { ms } => {
-                length(Field::WindowMs, ms, 1)?;
-            }
+            WindowOptions::Fixed { ms } => check.length(Field::WindowMs, ms, 1),
             WindowOptions::Time { ms, buckets } => {
-                length(Field::WindowMs, ms, 1)?;
-                let buckets = match buckets {
-                    Some(given) => within(Field::WindowBuckets, given, 1, time::MAX_BUCKETS)?,
-                    None => (1..=10).rev().find(|n| ms % u64::from(*n) == 0).unwrap_or(1),
-                };
-                if ms % u64::from(buckets) != 0 {
-                    return Err(InvalidPolicy { field: Field::WindowBuckets, problem: Problem::MustDivide { ms } });
+                check.length(Field::WindowMs, ms, 1);
+                let buckets = buckets.unwrap_or_else(|| (1..=10).rev().find(|n| ms % u64::from(*n) == 0).unwrap_or(1));
+                check.count(Field::WindowBuckets, buckets, time::MAX_BUCKETS);
+                if ms.checked_rem(buckets.into()) != Some(0) {
+                    check.fail(Field::WindowBuckets, Problem::MustDivide { ms });
                 }
-                return Ok(WindowOptions::Time { ms, buckets: Some(buckets) });
+                return WindowOptions::Time { ms, buckets: Some(buckets) };
             }
             WindowOptions::Calls { last, within_ms } => {
-                within(Field::WindowLast, last, 1, MAX_COUNT)?;
-                age(within_ms)?;
+                check.count(Field::WindowLast, last, MAX_COUNT);
+                check.length(Field::WindowWithinMs, within_ms.unwrap_or(1), 1);
             }
-            WindowOptions::Consecutive { within_ms } => age(within_ms)?,
+            WindowOptions::Consecutive { within_ms } => check.length(Field::WindowWithinMs, within_ms.unwrap_or(1), 1),
         }
-        Ok(self)
-    }
-}
-
-fn age(within_ms: Option<u64>) -> Result<(), InvalidPolicy> {
-    match within_ms {
-        Some(ms) => length(Field::WindowWithinMs, ms, 1).map(|_| ()),
-        None => Ok(()),
+        self
     }
 }
 

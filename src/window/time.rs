@@ -1,7 +1,6 @@
 //! `time`: buckets aligned to the epoch; the current one and those before it that fit the window count.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::{Counts, Time};
 
@@ -16,26 +15,12 @@ pub(crate) struct TimeWindow {
     total: Counts,
     buckets: u16,
     newest: u16,
-    ring: Box<[Counts]>,
+    ring: Vec<Counts>,
 }
 
 impl TimeWindow {
     pub(crate) fn new(ms: u64, buckets: u32) -> TimeWindow {
-        TimeWindow { ms, end: 0, total: Counts::default(), buckets: buckets as u16, newest: 0, ring: Box::default() }
-    }
-
-    /// `counts`: from the newest bucket back.
-    pub(crate) fn restored(ms: u64, buckets: u32, end: u64, counts: impl Iterator<Item = Counts>) -> TimeWindow {
-        let mut window = TimeWindow::new(ms, buckets);
-        window.allocate();
-        let width = window.width();
-        window.end = end / width * width;
-        for (slot, bucket) in window.ring.iter_mut().rev().zip(counts) {
-            *slot = bucket;
-            window.total = window.total.plus(bucket);
-        }
-        window.newest = window.buckets.saturating_sub(1);
-        window
+        TimeWindow { ms, end: 0, total: Counts::default(), buckets: buckets as u16, newest: 0, ring: Vec::new() }
     }
 
     /// The length of one bucket.
@@ -48,7 +33,7 @@ impl TimeWindow {
     }
 
     fn allocate(&mut self) {
-        self.ring = vec![Counts::default(); self.buckets.into()].into_boxed_slice();
+        self.ring.resize(self.buckets.into(), Counts::default());
     }
 
     pub(crate) fn clear(&mut self) {
@@ -98,22 +83,32 @@ impl TimeWindow {
         self.end
     }
 
-    /// From the newest bucket back.
-    pub(crate) fn newest_first(&self) -> impl Iterator<Item = Counts> + '_ {
-        let (newer, older) = self.ring.split_at((usize::from(self.newest) + 1).min(self.ring.len()));
-        newer.iter().rev().chain(older.iter().rev()).copied()
+    /// The bucket that many places behind the newest.
+    pub(crate) fn bucket(&self, back: u16) -> Counts {
+        let at = if back <= self.newest { self.newest - back } else { self.newest + self.buckets - back };
+        self.ring.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// How many buckets there are from the oldest one that counts to the newest.
+    pub(crate) fn used(&self) -> u16 {
+        (0..self.buckets).rev().find(|back| self.bucket(*back).calls > 0).map_or(0, |back| back + 1)
+    }
+
+    /// Adds a stored bucket, from the oldest to the newest, of a window whose newest bucket ends at `end`.
+    pub(crate) fn restore(&mut self, counts: Counts, end: u64) {
+        self.allocate();
+        self.end = end / self.width() * self.width();
+        self.newest = if self.newest + 1 >= self.buckets { 0 } else { self.newest + 1 };
+        if let Some(bucket) = self.ring.get_mut(usize::from(self.newest)) {
+            *bucket = counts;
+            self.total = self.total.plus(counts);
+        }
     }
 
     pub(crate) fn next_change_at(&self) -> Option<Time> {
-        let mut leaves = None;
-        let mut at = self.end.saturating_add(self.ms - self.width());
-        for bucket in self.newest_first() {
-            if bucket.calls > 0 {
-                leaves = Some(Time::from_millis(at));
-            }
-            at = at.saturating_sub(self.width());
-        }
-        leaves
+        let oldest = self.used().checked_sub(1)?;
+        let older = self.width() * u64::from(oldest);
+        Some(Time::from_millis((self.end + self.ms).saturating_sub(self.width() + older)))
     }
 
     pub(crate) fn move_back(&mut self, by: u64) {

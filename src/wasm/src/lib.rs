@@ -11,10 +11,9 @@ mod runtime;
 
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
-static ALLOCATOR: talc::TalckWasm = {
-    // SAFETY: the module is the only one to grow its memory, and it has one thread.
-    unsafe { talc::TalckWasm::new_global() }
-};
+static ALLOCATOR: lol_alloc::AssumeSingleThreaded<lol_alloc::FreeListAllocator> =
+    // SAFETY: the module has one thread.
+    unsafe { lol_alloc::AssumeSingleThreaded::new(lol_alloc::FreeListAllocator::new()) };
 
 #[cfg(all(target_arch = "wasm32", not(feature = "objects")))]
 #[panic_handler]

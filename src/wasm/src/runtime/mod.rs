@@ -248,7 +248,7 @@ pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
         if matches!(problem, Some(StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed)) {
             return 16;
         }
-        let found = visit.circuit.snapshot.adopt(visit.policy, &theirs, visit.now);
+        let found = visit.circuit.snapshot.adopt(visit.policy, theirs, visit.now);
         let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
         visit.finish(found.transition)
             | bit(found.adopted, 2)

@@ -5,7 +5,7 @@
 
 use tripcurve::{Factor, Field, InvalidPolicy, JudgeOn, Lease, Policy, PolicyOptions, Problem, Rate, Share, WindowOptions};
 
-use super::state::Runtime;
+use super::state::{Runtime, SLOTS};
 
 pub(super) fn parse(runtime: &mut Runtime) -> i32 {
     match Slots(&runtime.scratch).policy() {
@@ -29,7 +29,7 @@ pub(super) fn parse(runtime: &mut Runtime) -> i32 {
     }
 }
 
-struct Slots<'a>(&'a [f64]);
+struct Slots<'a>(&'a [f64; SLOTS]);
 
 impl Slots<'_> {
     fn policy(&self) -> Result<Policy, InvalidPolicy> {
