@@ -126,7 +126,7 @@ impl Utopia {
         let Circuit { policy, snapshot, .. } = &mut instance.circuit;
         let (theirs, problem) = Snapshot::decode(policy, text, snapshot.clone());
         assert_eq!(problem, None);
-        if snapshot.adopt(policy, &theirs, at(t)).adopted {
+        if snapshot.adopt(policy, theirs, at(t)).adopted {
             instance.opened_at = *opened_at;
         }
     }
