@@ -47,7 +47,10 @@ export function createCurve(root) {
     const shown = state === "closed" ? counts : (view.opened?.counts ?? counts);
     const opens = limitWords(lines);
     say(reading.share, shown.calls > 0 ? percent(shown.failures / shown.calls) : "–");
-    say(reading.counts, state === "closed" || view.opened ? `${shown.failures} of ${plural(shown.calls, "call")} failed` : "Nothing is counted while open");
+    say(
+      reading.counts,
+      state === "closed" || view.opened ? `${shown.failures} of ${plural(shown.calls, "call")} failed` : "Nothing is counted while open",
+    );
     say(reading.limit, state === "closed" ? (held === "closed" ? "held closed: never opens" : opens) : openedWords(view));
     root.classList.toggle("is-parked", state !== "closed");
     say(summary, `${counts.failures} of ${plural(counts.calls, "call")} in the window failed; ${opens}.`);
@@ -94,7 +97,13 @@ function drawChart(chart, width, end, lines) {
   if (lines.slow) zone.append(svg("path", { class: "line line-slow", d: boundary(lines.slow, at).path }));
   if (rule) drawZone(zone, rule, at, narrow);
   if (lines.slow) {
-    const label = svg("text", { class: "zone-word word-slow", x: at.x(end) - 6, y: at.y(end * lines.slow.share) + 14, "text-anchor": "end", text: "slow calls" });
+    const label = svg("text", {
+      class: "zone-word word-slow",
+      x: at.x(end) - 6,
+      y: at.y(end * lines.slow.share) + 14,
+      "text-anchor": "end",
+      text: "slow calls",
+    });
     zone.append(label);
   }
 
@@ -133,7 +142,15 @@ function drawScales(scale, at, narrow, limit) {
     svg("text", { class: "axis", x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle", text: "calls in the window" }),
     svg("text", { class: "axis", transform: `translate(10 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "failures" }),
   );
-  if (!narrow) scale.append(svg("text", { class: "axis", transform: `translate(${right + 60} ${(top + bottom) / 2}) rotate(90)`, "text-anchor": "middle", text: "share failed" }));
+  if (!narrow)
+    scale.append(
+      svg("text", {
+        class: "axis",
+        transform: `translate(${right + 60} ${(top + bottom) / 2}) rotate(90)`,
+        "text-anchor": "middle",
+        text: "share failed",
+      }),
+    );
 }
 
 function drawZone(zone, rule, at, narrow) {
@@ -147,27 +164,50 @@ function drawZone(zone, rule, at, narrow) {
     zone.append(svg("path", { class: "judged", d: `M${x(rule.minimum)} ${y(rule.minimum * share)}V${at.bottom}` }));
     if (rule.minimum > 1) {
       const from = at.left + 12;
-      if (x(rule.minimum) - from > 66) zone.append(svg("text", { class: "zone-word word-idle", x: (at.left + x(rule.minimum)) / 2 + 4, y: at.bottom - 12, "text-anchor": "middle", text: "not judged" }));
+      if (x(rule.minimum) - from > 66)
+        zone.append(
+          svg("text", {
+            class: "zone-word word-idle",
+            x: (at.left + x(rule.minimum)) / 2 + 4,
+            y: at.bottom - 12,
+            "text-anchor": "middle",
+            text: "not judged",
+          }),
+        );
     }
   }
   const middle = (corner[0] + end) / 2 + end * 0.1;
   const low = share === null ? corner[1] : middle * share;
   if (y(low) - y(middle) > 34) {
-    zone.append(svg("text", { class: "zone-word word-open", x: x(middle), y: (y(low) + y(middle)) / 2 + 5, "text-anchor": "middle", text: narrow ? "OPENS" : "OPENS HERE" }));
+    zone.append(
+      svg("text", {
+        class: "zone-word word-open",
+        x: x(middle),
+        y: (y(low) + y(middle)) / 2 + 5,
+        "text-anchor": "middle",
+        text: narrow ? "OPENS" : "OPENS HERE",
+      }),
+    );
   }
   const floor = y(0) - y(low);
   if (floor > 40) zone.append(svg("text", { class: "zone-word", x: x(middle), y: y(low * 0.32) + 4, "text-anchor": "middle", text: "STAYS CLOSED" }));
 }
 
 function drawNeedle(group, at) {
-  const flag = (name) => svg("g", { class: `flag ${name}` }, svg("rect", { x: -14, y: -9, width: 28, height: 18, rx: 2 }), svg("text", { y: 4, "text-anchor": "middle" }));
+  const flag = (name) =>
+    svg("g", { class: `flag ${name}` }, svg("rect", { x: -14, y: -9, width: 28, height: 18, rx: 2 }), svg("text", { y: 4, "text-anchor": "middle" }));
   const parts = {
     ray: svg("line", { class: "ray", x1: at.x(0), y1: at.y(0) }),
     crossX: svg("line", { class: "cross" }),
     crossY: svg("line", { class: "cross" }),
     callsFlag: flag("flag-calls"),
     failuresFlag: flag("flag-failures"),
-    shareFlag: svg("g", { class: "flag flag-share" }, svg("path", { d: "M0 0l9 -9h38v18h-38z" }), svg("text", { x: 27, y: 4, "text-anchor": "middle" })),
+    shareFlag: svg(
+      "g",
+      { class: "flag flag-share" },
+      svg("path", { d: "M0 0l9 -9h38v18h-38z" }),
+      svg("text", { x: 27, y: 4, "text-anchor": "middle" }),
+    ),
     slow: svg("path", { class: "slow-point", d: "M0 -7L7.5 6H-7.5Z" }),
     point: svg("g", { class: "point" }, svg("circle", { class: "halo", r: 9 }), svg("circle", { class: "core", r: 3.5 })),
   };
@@ -208,7 +248,8 @@ function drawTrail({ at, trail }, { trail: samples, opened, live }) {
     const age = (index + 1) / points.length;
     const before = points[index - 1];
     const opacity = (0.15 + 0.75 * age * age).toFixed(2);
-    if (before) trail.append(svg("line", { x1: at.x(before.calls), y1: at.y(before.failures), x2: at.x(point.calls), y2: at.y(point.failures), opacity }));
+    if (before)
+      trail.append(svg("line", { x1: at.x(before.calls), y1: at.y(before.failures), x2: at.x(point.calls), y2: at.y(point.failures), opacity }));
     if (point.verdict !== "success" && point.verdict !== "failure") return;
     const mark = callMark(point.verdict);
     set(mark, { transform: `translate(${at.x(point.calls)} ${at.y(point.failures)}) scale(0.8)`, opacity });
@@ -217,12 +258,18 @@ function drawTrail({ at, trail }, { trail: samples, opened, live }) {
   if (!opened) return;
   const { calls, failures } = opened.counts;
   trail.append(
-    svg("g", { class: live ? "opened is-new" : "opened", transform: `translate(${at.x(calls)} ${at.y(failures)})` }, svg("title", { text: `${reasonWords(opened)}: ${countWords(opened)}` }), svg("circle", { r: 13 })),
+    svg(
+      "g",
+      { class: live ? "opened is-new" : "opened", transform: `translate(${at.x(calls)} ${at.y(failures)})` },
+      svg("title", { text: `${reasonWords(opened)}: ${countWords(opened)}` }),
+      svg("circle", { r: 13 }),
+    ),
   );
 }
 
 /** The signs used on the curve. */
 export function legend() {
-  const item = (kind, word, probe) => el("li", {}, svg("svg", { viewBox: "-10 -10 20 20", width: 20, height: 20, "aria-hidden": "true" }, callMark(kind, probe)), word);
+  const item = (kind, word, probe) =>
+    el("li", {}, svg("svg", { viewBox: "-10 -10 20 20", width: 20, height: 20, "aria-hidden": "true" }, callMark(kind, probe)), word);
   return el("ul", { class: "legend" }, item("success", "success"), item("failure", "failure"), item("slow", "slow"));
 }

@@ -20,9 +20,7 @@ const ARCS = {
 export function createDiagram(root) {
   const drawing = svg("svg", { class: "diagram", viewBox: "0 0 380 312", role: "img", "aria-labelledby": "diagram-title diagram-text" });
   find(".diagram-host", root).append(drawing);
-  drawing.append(
-    svg("defs", {}, arrowhead("arrow", "arrow"), arrowhead("arrow-taken", "arrow arrow-taken")),
-  );
+  drawing.append(svg("defs", {}, arrowhead("arrow", "arrow"), arrowhead("arrow-taken", "arrow arrow-taken")));
   const arcs = Object.fromEntries(Object.entries(ARCS).map(([name, arc]) => [name, drawArc(drawing, name, arc)]));
   const nodes = Object.fromEntries(Object.entries(NODES).map(([state, [x, y]]) => [state, drawNode(drawing, state, x, y)]));
   const summary = find("#diagram-text");
@@ -48,7 +46,10 @@ export function createDiagram(root) {
     }
     announced = true;
     const reason = name ? ` Last change: ${due ? "open time over" : reasonWords(transition)}.` : "";
-    say(summary, `${STATE_WORDS[inspection.state]}${inspection.held ? ", held by hand" : ""}.${reason} ${plural(policy.probeSuccesses ?? 1, "probe success")} close it.`);
+    say(
+      summary,
+      `${STATE_WORDS[inspection.state]}${inspection.held ? ", held by hand" : ""}.${reason} ${plural(policy.probeSuccesses ?? 1, "probe success")} close it.`,
+    );
   }
   return { render };
 }
@@ -91,12 +92,21 @@ function runAlong(drawing, d) {
 }
 
 function arrowhead(id, name) {
-  return svg("marker", { id, viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { class: name, d: "M0 0.8L9 5L0 9.2Z" }));
+  return svg(
+    "marker",
+    { id, viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" },
+    svg("path", { class: name, d: "M0 0.8L9 5L0 9.2Z" }),
+  );
 }
 
 function drawArc(drawing, name, { d, hand }) {
   const path = svg("path", { d, fill: "none" });
-  const label = svg("text", { class: "arc-label", "text-anchor": "middle" }, svg("tspan", { x: 0, class: "arc-reason" }), svg("tspan", { x: 0, dy: 15, class: "arc-counts" }));
+  const label = svg(
+    "text",
+    { class: "arc-label", "text-anchor": "middle" },
+    svg("tspan", { x: 0, class: "arc-reason" }),
+    svg("tspan", { x: 0, dy: 15, class: "arc-counts" }),
+  );
   const group = svg("g", { class: `arc ${hand ? "arc-hand" : ""}`, "data-arc": name }, path, label);
   drawing.append(group);
   return { group, path, label };

@@ -43,7 +43,8 @@ export function createHistory() {
 
   function trim(now) {
     const oldest = now - KEEP_MS;
-    if (calls.length > MOST_CALLS || calls[0]?.start < oldest - 30_000) calls = calls.filter((call) => call.start >= oldest).slice(-MOST_CALLS + 1000);
+    if (calls.length > MOST_CALLS || calls[0]?.start < oldest - 30_000)
+      calls = calls.filter((call) => call.start >= oldest).slice(-MOST_CALLS + 1000);
     if (samples.length % 100 !== 0) return;
     let size = 0;
     let first = samples.length;
@@ -94,7 +95,15 @@ export function createHistory() {
     let size = 0;
     let first = samples.length;
     while (first > 0 && size < MOST_TEXT_STORED) size += samples[--first].text.length + 120;
-    const kept = { calls: calls.filter((call) => call.end !== null).slice(-800), transitions: transitions.slice(-100), samples: samples.slice(first), phases: phases.slice(-200), marks, policies, episode };
+    const kept = {
+      calls: calls.filter((call) => call.end !== null).slice(-800),
+      transitions: transitions.slice(-100),
+      samples: samples.slice(first),
+      phases: phases.slice(-200),
+      marks,
+      policies,
+      episode,
+    };
     try {
       sessionStorage.setItem(KEY, JSON.stringify({ at: Date.now(), ...kept }));
     } catch {
@@ -115,16 +124,34 @@ export function createHistory() {
   }
 
   return {
-    sample, phase, transition, sampleAt, step, transitionAt, trailAt, save, load,
+    sample,
+    phase,
+    transition,
+    sampleAt,
+    step,
+    transitionAt,
+    trailAt,
+    save,
+    load,
     policy: (policy) => policies.push(policy),
     mark: (at, word) => marks.push({ at, word }),
     call: (call) => calls.push(call),
     policyOf: (entry) => policies[entry.policy],
-    get calls() { return calls; },
-    get transitions() { return transitions; },
-    get samples() { return samples; },
-    get phases() { return phases; },
-    get marks() { return marks; },
+    get calls() {
+      return calls;
+    },
+    get transitions() {
+      return transitions;
+    },
+    get samples() {
+      return samples;
+    },
+    get phases() {
+      return phases;
+    },
+    get marks() {
+      return marks;
+    },
   };
 }
 

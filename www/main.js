@@ -64,7 +64,12 @@ async function start() {
   const timelineRoot = find("#timeline");
   const timeline = createTimeline(timelineRoot, history, (at) => seek(at));
   const scrubber = createScrubber(timelineRoot, history, { seek, live });
-  const views = [createStatus(find("#status"), find("#announcer")), createCurve(find("#curve")), createDiagram(find("#diagram")), createTransitions(find("#transitions"), history, seek)];
+  const views = [
+    createStatus(find("#status"), find("#announcer")),
+    createCurve(find("#curve")),
+    createDiagram(find("#diagram")),
+    createTransitions(find("#transitions"), history, seek),
+  ];
   find("#curve .legend-host").replaceWith(legend());
 
   function seek(at) {
@@ -116,10 +121,13 @@ async function start() {
 
   createServicePanel(find("#service"), complain).show(service);
   wireTraffic(traffic);
-  wireOperator(() => connection.circuit, () => {
-    remember();
-    frame();
-  });
+  wireOperator(
+    () => connection.circuit,
+    () => {
+      remember();
+      frame();
+    },
+  );
   const span = find("#span");
   if (innerWidth < 600) span.value = "30000";
   timeline.setSpan(Number(span.value));

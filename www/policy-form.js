@@ -50,8 +50,7 @@ export function createPolicyForm(root, apply) {
       if (row && !row.element.hidden) {
         row.complain(error.message);
         row.element.closest("details")?.setAttribute("open", "");
-      }
-      else say(general, error.message);
+      } else say(general, error.message);
       return false;
     }
   }
@@ -83,9 +82,23 @@ export function createPolicyForm(root, apply) {
 
 function fieldRow({ name, label, unit, hint }) {
   const id = `field-${name.replace(".", "-")}`;
-  const input = el("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false", placeholder: hint, "aria-describedby": `${id}-error` });
+  const input = el("input", {
+    id,
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: hint,
+    "aria-describedby": `${id}-error`,
+  });
   const problem = el("p", { id: `${id}-error`, class: "field-error", role: "alert" });
-  const element = el("div", { class: "field" }, el("label", { for: id }, label, el("code", { text: name })), el("span", { class: "entry" }, input, unit ? el("span", { class: "unit", text: unit }) : null), problem);
+  const element = el(
+    "div",
+    { class: "field" },
+    el("label", { for: id }, label, el("code", { text: name })),
+    el("span", { class: "entry" }, input, unit ? el("span", { class: "unit", text: unit }) : null),
+    problem,
+  );
   const complain = (message) => {
     say(problem, message);
     input.setAttribute("aria-invalid", String(message !== ""));
@@ -94,7 +107,9 @@ function fieldRow({ name, label, unit, hint }) {
 }
 
 function asCode({ policy, timeoutMs }) {
-  const text = JSON.stringify({ policy, timeoutMs }, null, 2).replace(/"(\w+)":/g, "$1:").replace(/\n}$/, ",\n  store: localStorageStore(),\n}");
+  const text = JSON.stringify({ policy, timeoutMs }, null, 2)
+    .replace(/"(\w+)":/g, "$1:")
+    .replace(/\n}$/, ",\n  store: localStorageStore(),\n}");
   return `const guarded = wrapFetch(fetch, ${text});`;
 }
 

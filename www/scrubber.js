@@ -19,7 +19,15 @@ export function createScrubber(root, history, { seek, live }) {
   };
   slider.addEventListener("input", () => (Number(slider.value) >= end ? live() : seek(Number(slider.value))));
   slider.addEventListener("keydown", (event) => {
-    const moves = { ArrowLeft: () => step(-1), ArrowDown: () => step(-1), ArrowRight: () => step(1), ArrowUp: () => step(1), Home: () => seek(Number(slider.min)), End: live, Escape: live };
+    const moves = {
+      ArrowLeft: () => step(-1),
+      ArrowDown: () => step(-1),
+      ArrowRight: () => step(1),
+      ArrowUp: () => step(1),
+      Home: () => seek(Number(slider.min)),
+      End: live,
+      Escape: live,
+    };
     const move = moves[event.key];
     if (!move) return;
     event.preventDefault();
@@ -40,7 +48,10 @@ export function createScrubber(root, history, { seek, live }) {
       slider.max = String(Math.round(end));
       slider.value = String(Math.round(at));
       const { state, counts } = view.inspection;
-      slider.setAttribute("aria-valuetext", view.live ? "now" : `${clockTime(at)}, ${STATE_WORDS[state]}, ${counts.failures} of ${counts.calls} failed`);
+      slider.setAttribute(
+        "aria-valuetext",
+        view.live ? "now" : `${clockTime(at)}, ${STATE_WORDS[state]}, ${counts.failures} of ${counts.calls} failed`,
+      );
       say(note, view.live ? "Showing now" : `Showing ${clockTime(at)}, ${length(view.now - at, false)} ago`);
       note.classList.toggle("is-past", !view.live);
     },

@@ -54,6 +54,9 @@ export function createStatus(root, announcer) {
 
 function countdown({ state, held, until, probesInFlight, probeSuccesses }, at) {
   if (state === "open" && !held && until !== null) return [length(until - at, !reducedMotion()), "to the next probe"];
-  if (state === "half_open") return probesInFlight > 0 ? [plural(probesInFlight, "probe"), "under way"] : ["now", probeSuccesses > 0 ? "the next probe may go" : "the first probe may go"];
+  if (state === "half_open")
+    return probesInFlight > 0
+      ? [plural(probesInFlight, "probe"), "under way"]
+      : ["now", probeSuccesses > 0 ? "the next probe may go" : "the first probe may go"];
   return [null, "to the next probe"];
 }

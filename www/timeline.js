@@ -57,7 +57,8 @@ export function createTimeline(root, history, seek) {
     /** Counted now and then only: a screen reader asks for it, nobody wants it ten times a second. */
     describe(view) {
       const counts = {};
-      for (const call of history.calls) if (call.start >= view.end - spanMs && call.start <= view.end) counts[call.kind ?? "in flight"] = (counts[call.kind ?? "in flight"] ?? 0) + 1;
+      for (const call of history.calls)
+        if (call.start >= view.end - spanMs && call.start <= view.end) counts[call.kind ?? "in flight"] = (counts[call.kind ?? "in flight"] ?? 0) + 1;
       const words = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
       summary.textContent = `The last ${spanMs / 1000} seconds: ${words.join(", ") || "no calls"}.`;
     },
@@ -66,7 +67,9 @@ export function createTimeline(root, history, seek) {
       layers = null;
       if (last) render(last);
     },
-    get spanMs() { return spanMs; },
+    get spanMs() {
+      return spanMs;
+    },
   };
 }
 
@@ -81,14 +84,28 @@ function drawBase(drawing, width, base) {
     lanes.append(svg("text", { x: GUTTER - 12, y: y + 4, "text-anchor": "end", text: word }), svg("line", { x1: GUTTER, x2: right, y1: y, y2: y }));
   });
   lanes.append(svg("text", { class: "strip-word", x: GUTTER - 12, y: STRIP_TOP + STRIP / 2 + 4, "text-anchor": "end", text: "state" }));
-  const hatch = svg("pattern", { id: "strip-open", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("path", { class: "hatch hatch-open", d: "M0 0V6" }));
-  const dots = svg("pattern", { id: "strip-half", width: 6, height: 6, patternUnits: "userSpaceOnUse" }, svg("circle", { class: "dots", cx: 3, cy: 3, r: 1.1 }));
+  const hatch = svg(
+    "pattern",
+    { id: "strip-open", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    svg("path", { class: "hatch hatch-open", d: "M0 0V6" }),
+  );
+  const dots = svg(
+    "pattern",
+    { id: "strip-half", width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+    svg("circle", { class: "dots", cx: 3, cy: 3, r: 1.1 }),
+  );
   const scroll = svg("g", { class: "calls" });
   const strip = svg("g", { class: "strip" });
   const ticks = svg("g", { class: "ticks" });
   const cursor = svg("g", { class: "cursor" }, svg("line", { y1: 6, y2: HEIGHT - 24 }), svg("path", { d: "M-6 0h12l-6 8z" }));
   const clipped = svg("g", { "clip-path": "url(#timeline-clip)" }, ticks, strip, scroll);
-  drawing.append(svg("defs", {}, clip, hatch, dots), lanes, clipped, svg("path", { class: "frame", d: `M${GUTTER} ${TOP - 4}V${STRIP_TOP + STRIP}H${right}V${TOP - 4}` }), cursor);
+  drawing.append(
+    svg("defs", {}, clip, hatch, dots),
+    lanes,
+    clipped,
+    svg("path", { class: "frame", d: `M${GUTTER} ${TOP - 4}V${STRIP_TOP + STRIP}H${right}V${TOP - 4}` }),
+    cursor,
+  );
   return { scroll, strip, ticks, cursor, base };
 }
 
@@ -153,7 +170,11 @@ function drawStrip({ strip }, phases, x, end) {
     const to = x(Math.min(until, end));
     if (to < GUTTER || phase.at > end) return;
     const size = Math.max(1, to - from);
-    const group = svg("g", { class: `phase state-${phase.state}` }, svg("title", { text: `${STATE_WORDS[phase.state]} since ${clockTime(phase.at)}` }));
+    const group = svg(
+      "g",
+      { class: `phase state-${phase.state}` },
+      svg("title", { text: `${STATE_WORDS[phase.state]} since ${clockTime(phase.at)}` }),
+    );
     for (const name of ["base", "texture"]) group.append(svg("rect", { class: name, x: from, y: STRIP_TOP, width: size, height: STRIP }));
     group.append(svg("line", { x1: from, x2: from, y1: STRIP_TOP, y2: STRIP_TOP + STRIP }));
     const word = `${STATE_WORDS[phase.state]}${phase.held ? ", held" : ""}`;
@@ -170,10 +191,16 @@ function drawTicks({ ticks }, marks, x, { start, end, spanMs, width }) {
   const fits = (position) => position > GUTTER + 30 && position < width - EDGE - 30;
   const offset = new Date(end).getTimezoneOffset() * 60_000;
   for (let at = Math.ceil((start - offset) / step) * step + offset; at <= end; at += step) {
-    ticks.append(svg("path", { class: "tick", d: `M${x(at).toFixed(2)} ${TOP - 4}V${bottom + 6}` }), svg("text", { x: x(at), y: bottom + 20, "text-anchor": "middle", text: fits(x(at)) ? clockTime(at, false) : "" }));
+    ticks.append(
+      svg("path", { class: "tick", d: `M${x(at).toFixed(2)} ${TOP - 4}V${bottom + 6}` }),
+      svg("text", { x: x(at), y: bottom + 20, "text-anchor": "middle", text: fits(x(at)) ? clockTime(at, false) : "" }),
+    );
   }
   for (const mark of marks) {
     if (mark.at < start || mark.at > end) continue;
-    ticks.append(svg("path", { class: "event", d: `M${x(mark.at).toFixed(2)} 8V${bottom}` }), svg("text", { class: "event-word", x: x(mark.at) - 5, y: 13, "text-anchor": "end", text: mark.word }));
+    ticks.append(
+      svg("path", { class: "event", d: `M${x(mark.at).toFixed(2)} 8V${bottom}` }),
+      svg("text", { class: "event-word", x: x(mark.at) - 5, y: 13, "text-anchor": "end", text: mark.word }),
+    );
   }
 }

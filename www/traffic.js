@@ -51,6 +51,8 @@ export function createTraffic({ connection, history, slowMs, changed }) {
       call.probe = probe;
       call.end = at;
     },
-    get flying() { return flying.size; },
+    get flying() {
+      return flying.size;
+    },
   };
 }

@@ -19,7 +19,12 @@ export function createTransitions(root, history, seek) {
     drawn = key;
     empty.hidden = transitions.length > 0;
     root.classList.toggle("is-empty", transitions.length === 0);
-    body.replaceChildren(...transitions.slice(-SHOWN).reverse().map((transition) => row(transition, !view.live && transition === view.transition)));
+    body.replaceChildren(
+      ...transitions
+        .slice(-SHOWN)
+        .reverse()
+        .map((transition) => row(transition, !view.live && transition === view.transition)),
+    );
   }
 
   function row(transition, current) {
@@ -28,9 +33,19 @@ export function createTransitions(root, history, seek) {
       "tr",
       { class: current ? "is-current" : null, "aria-current": current ? "true" : null },
       el("td", {}, el("button", { class: "time", type: "button", title: "Show this moment", onclick: () => seek(at), text: clockTime(at) })),
-      el("td", { class: "states" }, el("span", { class: "from", text: STATE_WORDS[from] }), el("span", { class: "to-arrow", text: " → " }), contactIcon(to, 30), el("strong", { class: `state-word state-${to}`, text: STATE_WORDS[to] })),
+      el(
+        "td",
+        { class: "states" },
+        el("span", { class: "from", text: STATE_WORDS[from] }),
+        el("span", { class: "to-arrow", text: " → " }),
+        contactIcon(to, 30),
+        el("strong", { class: `state-word state-${to}`, text: STATE_WORDS[to] }),
+      ),
       el("td", {}, el("span", { text: reasonWords(transition) }), el("code", { text: transition.reason })),
-      el("td", { class: "number", text: counts.calls > 0 ? `${counts.failures} of ${counts.calls}${counts.slow > 0 ? `, ${counts.slow} slow` : ""}` : "–" }),
+      el("td", {
+        class: "number",
+        text: counts.calls > 0 ? `${counts.failures} of ${counts.calls}${counts.slow > 0 ? `, ${counts.slow} slow` : ""}` : "–",
+      }),
       el("td", { class: "number", text: until === null ? "–" : length(until - at) }),
     );
   }
