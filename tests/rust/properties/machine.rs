@@ -1,0 +1,177 @@
+//! What the machine promises, whatever the policy and whatever happens.
+
+use proptest::prelude::*;
+use tripcurve::{Admission, CallOutcome, Inspection, RefusalReason, Snapshot, State, Time};
+
+use crate::cases;
+use crate::given::{policy, script, Op, Pace, T0};
+use crate::lockstep::{at, Pair};
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    /// Also: probes in flight never exceed the limit, and a stale permit changes nothing (see `lockstep.rs`).
+    #[test]
+    fn the_core_does_what_the_model_does(policy in policy(), seed: u32, script in script(120)) {
+        Pair::new(policy, seed).run(&script);
+    }
+
+    /// However it got there: once nothing is held and no lease is left, a call gets in, and good calls close the circuit.
+    #[test]
+    fn nothing_stays_open_or_half_open_for_ever(policy in policy(), seed: u32, script in script(60)) {
+        let mut pair = Pair::new(policy, seed);
+        pair.run(&script);
+        pair.release();
+        pair.now = pair.model.seen + pair.model.max_open_ms().max(pair.model.lease_ms().unwrap_or(0));
+        if pair.model.lease_ms().is_none() {
+            // Without leases a probe holds its slot until its call ends: let them all end.
+            pair.step(Op::At);
+            for which in 0..pair.permits.len() {
+                pair.step(Op::End(which, CallOutcome::ignored()));
+            }
+        }
+        for _ in 0..=policy.options().probe_successes {
+            let given = pair.permits.len();
+            pair.step(Op::Begin);
+            prop_assert_eq!(pair.permits.len(), given + 1);
+            pair.step(Op::End(given, CallOutcome::success()));
+        }
+        if policy.options().judge_on == tripcurve::JudgeOn::Failure {
+            prop_assert_eq!(pair.core.state(), State::Closed);
+        }
+    }
+
+    #[test]
+    fn a_retry_time_is_exact(policy in policy(), seed: u32, script in script(60)) {
+        let mut pair = Pair::new(policy, seed);
+        for (pace, op) in script {
+            pair.pass(pace);
+            pair.step(op);
+            let admit = |t: Time| pair.core.clone().admit(&policy, u32::MAX, t).admission;
+            let (Admission::Refused(refusal) | Admission::Shadowed(refusal)) = admit(at(pair.now)) else { continue };
+            let Some(retry_at) = refusal.retry_at else {
+                let never_ends = refusal.reason == RefusalReason::HeldOpen || pair.model.lease_ms().is_none();
+                prop_assert!(never_ends && !matches!(admit(Time::MAX), Admission::Admitted(_)));
+                continue;
+            };
+            prop_assert!(retry_at.as_millis() > pair.model.seen);
+            prop_assert!(!matches!(admit(at(retry_at.as_millis() - 1)), Admission::Admitted(_)));
+            prop_assert!(matches!(admit(retry_at), Admission::Admitted(_)));
+        }
+    }
+
+    /// Between now and `next_change_at` a reader sees the same; at it, something else. Where there is none, the same for ever.
+    #[test]
+    fn a_screen_may_sleep_until_the_next_change(policy in policy(), seed: u32, script in script(40)) {
+        let mut pair = Pair::new(policy, seed);
+        for (pace, op) in script {
+            pair.pass(pace);
+            pair.step(op);
+            let shown = |t: Time| Inspection { next_change_at: None, ..pair.core.inspect(&policy, t) };
+            let now = at(pair.model.seen);
+            match pair.core.inspect(&policy, now).next_change_at {
+                None => prop_assert_eq!(shown(now), shown(now.after(1_000_000_000_000))),
+                Some(next) => {
+                    prop_assert!(next > now);
+                    prop_assert_eq!(shown(now), shown(at(next.as_millis() - 1)));
+                    prop_assert_ne!(shown(now), shown(next));
+                }
+            }
+        }
+    }
+
+    /// Reading moves nothing: the same text, and the same answers afterwards.
+    #[test]
+    fn reading_changes_nothing(policy in policy(), seed: u32, script in script(30), then in 0u64..20_000) {
+        let mut pair = Pair::new(policy, seed);
+        pair.run(&script);
+        let before = pair.core.clone();
+        pair.core.inspect(&policy, at(T0 + then));
+        prop_assert_eq!(&before, &pair.core);
+    }
+
+    /// More than `max_open_ms` back is a correction: all that is remembered moves back with the clock.
+    #[test]
+    fn a_corrected_clock_moves_everything_back(policy in policy(), seed: u32, script in script(40), more in 1u64..100_000_000) {
+        let mut pair = Pair::new(policy, seed);
+        pair.run(&script);
+        pair.pass(Pace::Stays);
+        pair.step(Op::At);
+        let seen = pair.model.seen;
+        let by = pair.model.max_open_ms() + more;
+        let back = |t: Time| at(t.as_millis() - by);
+        let before = pair.core.inspect(&policy, at(seen));
+        let after = pair.core.inspect(&policy, at(seen - by));
+        prop_assert_eq!(
+            Inspection { next_change_at: None, ..after },
+            Inspection { since: back(before.since), until: before.until.map(back), next_change_at: None, ..before }
+        );
+        let refusal = |t| match pair.core.clone().admit(&policy, u32::MAX, t).admission {
+            Admission::Admitted(_) => None,
+            Admission::Refused(refusal) | Admission::Shadowed(refusal) => Some((refusal.reason, refusal.retry_at)),
+        };
+        let moved = refusal(at(seen)).map(|(reason, retry_at)| (reason, retry_at.map(back)));
+        prop_assert_eq!(refusal(at(seen - by)), moved);
+    }
+}
+
+/// A gap that outlasts every remembered outcome leaves nothing of it, for every kind of window that forgets by time.
+mod idle {
+    use super::*;
+    use crate::given::{op, outcome};
+    use tripcurve::{Factor, Policy, PolicyOptions, WindowOptions};
+
+    fn forgets_after(window: WindowOptions) -> Option<u64> {
+        match window {
+            WindowOptions::Fixed { ms } | WindowOptions::Time { ms, .. } => Some(ms),
+            WindowOptions::Calls { within_ms, .. } | WindowOptions::Consecutive { within_ms } => within_ms.map(|ms| ms + 1),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(cases(512))]
+
+        #[test]
+        fn a_long_gap_equals_a_fresh_window(
+            policy in policy(),
+            seed: u32,
+            before in proptest::collection::vec((0u64..200, outcome()), 1..40),
+            extra in prop_oneof![Just(0u64), Just(1), 0u64..10_000_000],
+            after in proptest::collection::vec((0u64..200, op()), 1..30),
+        ) {
+            let Some(gap) = forgets_after(policy.options().window) else { return Ok(()) };
+            let plain = PolicyOptions { backoff: Factor::ONE, jitter: None, ..policy.options() };
+            let policy = Policy::parse(plain).unwrap();
+            let mut old = Snapshot::closed(&policy, seed, at(T0));
+            let mut t = T0;
+            for (ms, outcome) in before {
+                t += ms;
+                old.record(&policy, outcome, at(t));
+            }
+            if old.state() != State::Closed {
+                return Ok(()); // its window is another story
+            }
+            t += gap + extra;
+            old.at(&policy, at(t)); // a fixed window restarts when somebody comes
+            let mut fresh = Snapshot::closed(&policy, seed, at(t));
+            let mut permits = Vec::new();
+            for (ms, op) in after {
+                let t = at({ t += ms; t });
+                let news = [&mut old, &mut fresh].map(|circuit| match op {
+                    Op::Begin => match circuit.admit(&policy, 1, t).admission {
+                        Admission::Admitted(permit) => { permits.push(permit); (true, None) }
+                        Admission::Refused(refusal) | Admission::Shadowed(refusal) => (false, refusal.retry_at),
+                    },
+                    Op::End(_, outcome) | Op::Record(outcome) => (circuit.record(&policy, outcome, t).counted, None),
+                    _ => (false, circuit.at(&policy, t).map(|moved| moved.at)),
+                });
+                prop_assert_eq!(news[0], news[1]);
+                let [a, b] = [&old, &fresh].map(|circuit| {
+                    let seen = circuit.inspect(&policy, t);
+                    (seen.state, seen.counts, seen.until, seen.probes_in_flight, seen.probe_successes, seen.next_change_at)
+                });
+                prop_assert_eq!(a, b);
+            }
+        }
+    }
+}
