@@ -1,0 +1,13 @@
+// What users can import, one line each. The entries add where the module comes from.
+
+export { CircuitBreaker, type BreakerOptions, type RunOptions, type Permit, type Refusal, type Admission, type Inspection } from "./breaker.js";
+export { CircuitRegistry } from "./registry.js";
+export { wrapFetch, type FetchOptions, type GuardedFetch } from "./fetch.js";
+export { ready } from "./runtime.js";
+export { presets, type CircuitPolicy, type Share, type Window } from "./policy.js";
+export { originKey, circuitKey } from "./key.js";
+export { CircuitError, CircuitOpenError, InvalidCircuitError, isCircuitOpenError } from "./errors.js";
+export { memoryStore } from "./stores/memory.js";
+export type { Verdict, CallOutcome, Classify } from "./classify.js";
+export type { CircuitStore, Stored, Awaitable, WaitUntil } from "./sharing.js";
+export type { CircuitState, RefusalReason, TransitionReason, Counts, Transition, BreakerEvents } from "./events.js";

@@ -1,0 +1,768 @@
+// One circuit and the calls it guards. The core decides; here a call is let in or refused, its outcome is handed over, and what
+// happened is told. A closed circuit that nobody watches costs one crossing a call, after the function has answered.
+
+import { type CallOutcome, type Classify, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
+import { trusted, wallClock } from "./clock.js";
+import { CircuitError, CircuitOpenError, InvalidCircuitError, whole, withoutStack } from "./errors.js";
+import { type BreakerEvents, type CircuitState, type Counts, type Held, type Listeners, listen, noListeners, type RefusalReason, tell, type TransitionReason } from "./events.js";
+import { report } from "./host.js";
+import { parseKey } from "./key.js";
+import { type CircuitPolicy, known, parsePolicy, type Rules } from "./policy.js";
+import * as runtime from "./runtime.js";
+import { block, core } from "./runtime.js";
+import { type Awaitable, type CircuitStore, isThenable, share, type Shared, type SharingOptions, type WaitUntil } from "./sharing.js";
+
+/** Options of a breaker that are not its policy. */
+export interface BreakerOptions {
+  /** Shares the circuit with others, and keeps it over a reload. Default: it lives here only. */
+  store?: CircuitStore;
+  /** What is shared. `"verdict"` (default): the tallies stay here, what was decided travels. */
+  share?: "verdict";
+  /** `"wait"` (default): the first call waits for the store, at most `storeTimeoutMs`. `"background"`: it does not. A synchronous store is always read at once. */
+  firstRead?: "wait" | "background";
+  /** How long a call may wait for the store. Default 100. Nothing but a first call ever waits. */
+  storeTimeoutMs?: number;
+  /** How old the last reading of the store may become while there are calls. Default 10,000, or what the store asks for. */
+  refreshMs?: number;
+  /** Is given every promise of work for the store that the host should wait for. Inside Cloudflare's runtime this is built in. */
+  waitUntil?: WaitUntil;
+  /** Milliseconds since the epoch. Default Date.now. What it throws is reported and never reaches a call. */
+  clock?: () => number;
+  /** How a call went. Default: a value is a success, an error a failure. One that throws makes the outcome ignored and is reported. */
+  classify?: Classify;
+}
+
+/** Options of one call. */
+export interface RunOptions<T> {
+  /** Is given to the function. Aborted before the start: the function is not run. Aborted later: the outcome is ignored, unless the reason is a TimeoutError, which is a failure. */
+  signal?: AbortSignal;
+  /** Aborts the signal given to the function; the call rejects with a DOMException "TimeoutError" and counts as a failure. From 1 ms. */
+  timeoutMs?: number;
+  /** Runs instead when the call is refused, and is given the CircuitOpenError. Its outcome is never counted; what it throws has the first error as `cause`. */
+  fallback?: (error: unknown) => Awaitable<T>;
+  /** `"failure"`: the fallback also replaces an error that counted as a failure. Default `"refusal"`. */
+  fallbackOn?: "refusal" | "failure";
+  /** Runs instead of the function when the call is a probe. */
+  probe?: (signal: AbortSignal | undefined) => Awaitable<T>;
+  /** Asked before the breaker's. */
+  classify?: Classify;
+  /** Instead of the breaker's, for work this call causes. */
+  waitUntil?: WaitUntil;
+}
+
+/** A permit of `admit`. Give it back once, with how it went; later calls do nothing. */
+export interface Permit {
+  readonly kind: "allowed" | "probe";
+  settle(outcome: Verdict | CallOutcome): void;
+}
+export interface Refusal {
+  readonly kind: "rejected";
+  readonly reason: RefusalReason;
+  readonly retryAt: number | null;
+}
+export type Admission = Permit | Refusal;
+
+/** What holds at an instant. Instants are milliseconds since the epoch. */
+export interface Inspection {
+  key: string;
+  /** An open circuit that is due reads `half_open`: the next call is a probe. */
+  state: CircuitState;
+  /** An operator's hold, which time does not end. */
+  held: Held | null;
+  /** Would a call be let in? */
+  admits: boolean;
+  since: number;
+  /** When probing may begin; only when it is open. */
+  until: number | null;
+  counts: Counts;
+  probesInFlight: number;
+  probeSuccesses: number;
+  /** Refused since the outage began. */
+  rejected: number;
+  generation: number;
+  /** The next instant at which time alone changes something, for screens. */
+  nextChangeAt: number | null;
+}
+
+const STATES = ["closed", "open", "half_open"] as const;
+const HELD = ["open", "closed"] as const;
+const REFUSALS = ["open", "held_open", "probes_busy"] as const;
+const REASONS: readonly TransitionReason[] = [
+  "failure_rate", "failure_count", "slow_rate", "open_elapsed", "probe_failed", "probe_slow", "probes_succeeded",
+  "forced", "held", "released", "reset", "adopted",
+];
+const PROBLEMS = ["too_long", "unknown_version", "malformed", "clamped", "other_window"];
+const NO_OPTIONS: CallOptions<never> = {};
+
+/** How fetch's calls are judged, before anybody else is asked. */
+type Judge = (ok: boolean, value: unknown) => number;
+export type CallOptions<T> = RunOptions<T> & { judge?: Judge };
+
+/** What circuits of one registry have in common, or one circuit alone has. */
+export interface Config extends Rules, SharingOptions {
+  readonly clock: () => number;
+  readonly classify: Classify | undefined;
+  /** Causes that have been told. */
+  readonly told: Set<string>;
+  /** The registry's. */
+  readonly listeners?: Listeners;
+}
+
+/** A circuit's place in its registry. */
+export interface Home {
+  handle: number;
+  /** Held while more than the handle matters: it is not closed, somebody listens, it is shared. */
+  keep: CircuitBreaker | undefined;
+  /** Finds a place for a circuit that had lost it. */
+  enter(): void;
+  leave(): void;
+}
+
+interface Call {
+  readonly token: number;
+  readonly at: number;
+  readonly options: CallOptions<unknown>;
+  late: boolean;
+}
+
+export const OPTIONS = ["store", "share", "firstRead", "storeTimeoutMs", "refreshMs", "waitUntil", "clock", "classify"];
+
+export function parseOptions(options: BreakerOptions, rules: Rules | undefined): Config {
+  const { store, share: shares, firstRead, storeTimeoutMs = 100, refreshMs = store?.refreshMs ?? 10_000, waitUntil, clock, classify } = options;
+  if (shares !== undefined && shares !== "verdict") throw new InvalidCircuitError("share", shares, 'must be "verdict"');
+  const told = new Set<string>();
+  return {
+    ...(rules as Rules),
+    store,
+    background: firstRead === "background",
+    storeTimeoutMs: whole("storeTimeoutMs", storeTimeoutMs, 1),
+    refreshMs: whole("refreshMs", refreshMs, 1),
+    waitUntil,
+    clock: clock ? trusted(clock, (error) => told.has("clock") || (told.add("clock"), report(error))) : wallClock,
+    classify,
+    told,
+  };
+}
+
+/** What `new CircuitBreaker` is handed by a registry. */
+let handed: { config: Config; home: Home } | undefined;
+/** Gives back what a collected breaker left in the module. */
+let reaper: FinalizationRegistry<number> | undefined;
+
+/** A breaker for a circuit that a registry keeps. */
+export function breakerAt(key: string, config: Config, home: Home): CircuitBreaker {
+  handed = { config, home };
+  return new CircuitBreaker(key);
+}
+
+/** What registries may do to their breakers. `place`: the handle has changed, to −1 perhaps, or who listens has. */
+export let place: (breaker: CircuitBreaker) => void;
+export let isIdle: (breaker: CircuitBreaker) => boolean;
+
+/**
+ * Guards calls to one service. Refuses them while the service fails, and lets a probe through from time to time.
+ *
+ * ```js
+ * const payments = new CircuitBreaker("http.payments", { failureRate: 0.5, minimumCalls: 10 });
+ * const receipt = await payments.run((signal) => pay(order, signal), { timeoutMs: 2_000, fallback: () => queued(order) });
+ * ```
+ *
+ * Throws InvalidCircuitError for a key, policy or option that cannot work. Keys: a-z and 0-9 joined by single `.`, `_` or `-`.
+ */
+export interface CircuitBreaker extends Disposable, AsyncDisposable {}
+export class CircuitBreaker {
+  readonly key: string;
+  readonly #config: Config;
+  readonly #home: Home | undefined;
+  #shared: Shared | undefined;
+  /** The circuit in the module, −1: none. */
+  #handle = -1;
+  /** The token of every call while the quick way may be taken, else −1. */
+  #token = -1;
+  #ok!: <T>(value: T) => T;
+  #bad!: (reason: unknown) => never;
+  #running = 0;
+  #rescuing = 0;
+  #disposed = false;
+  #listeners: Listeners | undefined;
+  /** What waits for the step in progress. */
+  #queue: (() => void)[] | undefined;
+  /** The failure that opened the circuit. */
+  #cause: { cause: unknown } | undefined;
+  #error: CircuitOpenError | undefined;
+  #refused: Promise<never> | undefined;
+
+  static {
+    place = (breaker) => {
+      const { handle } = breaker.#home!;
+      const { store } = breaker.#config;
+      if (store && handle !== breaker.#handle) {
+        if (handle < 0) breaker.#shared?.close();
+        else breaker.#shared = breaker.#share(store);
+      }
+      breaker.#handle = handle;
+      breaker.#arm();
+    };
+    isIdle = (breaker) => breaker.#running === 0 && breaker.#listeners === undefined;
+  }
+
+  constructor(key: string, policy: CircuitPolicy = {}, options: BreakerOptions = {}) {
+    const given = handed;
+    handed = undefined;
+    if (given) {
+      this.key = key;
+      this.#config = given.config;
+      this.#home = given.home;
+      this.#handle = given.home.handle;
+    } else {
+      this.key = parseKey(key);
+      known(options, OPTIONS);
+      this.#config = parseOptions(options, parsePolicy(policy));
+      this.#handle = core.create(this.#config.policy, this.#config.clock());
+      if (typeof FinalizationRegistry !== "undefined") {
+        reaper ??= new FinalizationRegistry((handle) => core.drop(handle));
+        reaper.register(this, this.#handle, this);
+      }
+    }
+    if (this.#config.store) this.#shared = this.#share(this.#config.store);
+    this.#arm();
+  }
+
+  /** What runs the circuit. `"none"`: the host refuses WebAssembly, so calls pass uncounted. */
+  get backend(): runtime.Backend {
+    return runtime.backend;
+  }
+
+  /**
+   * Runs `fn` if the circuit lets it. Resolves or rejects with exactly what it gave; a refused call runs nothing and rejects with a
+   * CircuitOpenError. `fn` may answer with a value, a promise or a thenable, and may throw. Its signal is undefined unless `signal` or
+   * `timeoutMs` is given. What is not a function rejects with a TypeError.
+   */
+  run<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options?: RunOptions<T>): Promise<T> {
+    if (options !== undefined || this.#token < 0 || typeof fn !== "function") return this.#slow(fn, options ?? NO_OPTIONS);
+    // A closed circuit changes only in a settle or a verb of this object, never by time, so nobody has to be asked before `fn`.
+    // The handlers carry the token of this generation: taken before `fn`, which may end it.
+    const ok = this.#ok;
+    const bad = this.#bad;
+    this.#running++;
+    return started(fn, undefined).then(ok, bad);
+  }
+
+  /** Asks for one call, for work that is not one function. Rejects with ERR_CIRCUIT_DISPOSED after `dispose`. */
+  admit(): Promise<Admission> {
+    try {
+      this.#live();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const reading = this.#read();
+    return reading ? reading.then(() => this.#permit()) : Promise.resolve(this.#permit());
+  }
+
+  /** Counts an outcome without a permit, judged in whatever state the circuit is now, also if the call began in another one (phil). */
+  record(outcome: Verdict | CallOutcome): void {
+    const { verdict, duration = NaN, until } = parseOutcome(outcome);
+    this.#write((at) => {
+      const bits = core.record(this.#handle, verdict, duration, until, at);
+      this.#settled(bits, false, verdict, duration, at);
+    });
+  }
+
+  /** What holds at `now`, default: the clock's. Reading changes nothing and tells nothing. */
+  inspect(now?: number): Inspection {
+    if (this.#shared?.local) this.#read();
+    return inspection(this.key, this.#handle, now ?? this.#config.clock());
+  }
+
+  /** An open circuit that is due reads `half_open`. A disposed one reads `closed`: it refuses nothing. */
+  get state(): CircuitState {
+    return this.inspect().state;
+  }
+
+  /** Moves the circuit by hand. What was forced open cools down as usual, at `until` if that is given (capped by `maxOpenMs`). */
+  force(state: CircuitState, until?: number): void {
+    const to = choose("state", state, STATES);
+    this.#command((at) => core.force(this.#handle, to, until ?? NaN, at));
+  }
+
+  /** An operator's override that time does not end, until `release`, `force` or `reset`. */
+  hold(as: "open" | "closed"): void {
+    const held = choose("as", as, HELD);
+    this.#command((at) => core.hold(this.#handle, held, at));
+  }
+
+  /** Ends a hold: closed and empty. Without a hold it does nothing. */
+  release(): void {
+    this.#command((at) => core.release(this.#handle, at));
+  }
+
+  /** Closed and empty, whatever was. */
+  reset(): void {
+    this.#command((at) => core.reset(this.#handle, at));
+  }
+
+  /** Everything that must survive, as text of at most 32 kB. */
+  snapshot(): string {
+    this.#live();
+    if (this.#shared?.local) this.#read();
+    return runtime.encode(this.#handle);
+  }
+
+  /** Replaces the circuit by a stored one. Takes any text and blocks nothing: what cannot be is replaced, and told as a diagnostic. */
+  restore(text: string): void {
+    this.#write((at) => this.#restore(text, at));
+  }
+
+  /**
+   * Calls `listener` for every such event, until the returned function is called or `options.signal` aborts. Events come in order, after
+   * the circuit has moved. A listener may call anything: reads see what the event told, verbs wait until it has been told to everybody.
+   * What a listener throws is reported to the host. Nothing is told about the past.
+   */
+  on<E extends keyof BreakerEvents>(event: E, listener: (detail: BreakerEvents[E]) => void, options?: { signal?: AbortSignal }): () => void {
+    return listen((this.#listeners ??= noListeners()), event, listener, options?.signal, () => this.#arm());
+  }
+
+  /** Writes what the store lacks. Resolves, also when the store fails. */
+  flush(): Promise<void> {
+    return Promise.resolve(this.#shared?.flush());
+  }
+
+  /** Like `dispose`. */
+  [(Symbol.dispose ?? "dispose") as PropertyKey as string](): void {
+    this.dispose();
+  }
+
+  /** Like `flush`, then `dispose`. */
+  async [(Symbol.asyncDispose ?? "dispose") as PropertyKey as string](): Promise<void> {
+    await this.flush();
+    this.dispose();
+  }
+
+  /**
+   * Gives up the circuit: what is not yet in the store is written, listeners and memory are released. Calls in flight reach their callers.
+   * `run` goes on to run functions, uncounted; the other verbs throw ERR_CIRCUIT_DISPOSED. A second time it does nothing.
+   */
+  dispose(): void {
+    this.#step(() => {
+      if (this.#disposed) return;
+      this.#disposed = true;
+      this.#listeners = undefined;
+      const leave = (): void => {
+        reaper?.unregister(this);
+        if (this.#home) this.#home.leave();
+        else core.drop(this.#handle);
+        this.#handle = -1;
+      };
+      const closing = this.#shared?.close();
+      this.#arm();
+      if (closing) void closing.then(leave);
+      else leave();
+    });
+  }
+
+  /** The way for every call that is not the quick one. */
+  #slow<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>): Promise<T> {
+    if (typeof fn !== "function") return Promise.reject(new TypeError("run takes a function"));
+    if (options.timeoutMs !== undefined) {
+      try {
+        whole("timeoutMs", options.timeoutMs, 1);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+    const reading = options.signal?.aborted ? undefined : this.#read(options.waitUntil);
+    return reading ? reading.then(() => this.#enter(fn, options)) : this.#enter(fn, options);
+  }
+
+  #enter<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>): Promise<T> {
+    const { signal, timeoutMs, probe } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const at = this.#config.clock();
+    const token = this.#admit(at, options.waitUntil);
+    if (token < 0 && token > -4) return this.#refuse(token, at, options.fallback);
+
+    const call: Call = { token, at, options: options as CallOptions<unknown>, late: false };
+    const work = isProbe(token) && probe ? probe : fn;
+    this.#running++;
+    if (timeoutMs === undefined) {
+      return started(work, signal).then(
+        (value) => this.#end(call, true, value),
+        (error) => this.#end(call, false, error),
+      );
+    }
+
+    const controller = new AbortController();
+    return new Promise((resolve, reject) => {
+      const end = (ok: boolean, value: unknown): void => {
+        if (stop === undefined) return; // the late end of a call that timed out
+        stop();
+        stop = undefined;
+        try {
+          resolve(this.#end<T>(call, ok, value));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      let stop: (() => void) | undefined = timer(timeoutMs, () => {
+        call.late = !signal?.aborted;
+        const reason: unknown = call.late ? new DOMException(`The call took longer than ${timeoutMs} ms`, "TimeoutError") : signal?.reason;
+        end(false, reason);
+        controller.abort(reason);
+      });
+      started(work, signal ? either(signal, controller) : controller.signal).then(
+        (value) => end(true, value),
+        (error) => end(false, error),
+      );
+    });
+  }
+
+  /** A token from 0; −1 to −3: refused; anything else: let it through uncounted. */
+  #admit(at: number, waitUntil?: WaitUntil): number {
+    if (this.#disposed) return -100;
+    if (this.#handle < 0) this.#home?.enter();
+    this.#shared?.refresh(waitUntil);
+    const token = core.admit(this.#handle, at);
+    if (isProbe(token)) {
+      this.#step(() => this.#drain());
+      this.#shared?.probing(waitUntil);
+    } else if (token < -16 && token > -20) {
+      this.#rejected(token + 16, at, true);
+    } else if (token < -20 && runtime.refusal !== undefined) {
+      this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, "no_wasm");
+    }
+    return token;
+  }
+
+  #refuse<T>(token: number, at: number, fallback: ((error: unknown) => Awaitable<T>) | undefined): Promise<T> {
+    this.#rejected(token, at, false);
+    if (fallback) return this.#rescue(fallback, this.#openError(token, at));
+    if (token === -3) return Promise.reject(this.#openError(token, at));
+    if (this.#refused === undefined) {
+      this.#refused = Promise.reject(this.#openError(token, at));
+      this.#refused.catch(() => {});
+    }
+    return this.#refused.then();
+  }
+
+  /** One for all calls that an open period refuses; what is busy now may be free at the next call, so that one is made each time. */
+  #openError(token: number, at: number): CircuitOpenError {
+    if (this.#error) return this.#error;
+    const make = (): CircuitOpenError =>
+      new CircuitOpenError(this.key, REFUSALS[-1 - token]!, orNull(core.retry_at(this.#handle, at)), this.#config.clock, this.#cause);
+    const error = withoutStack(make);
+    if (token !== -3) this.#error = error;
+    return error;
+  }
+
+  #rejected(token: number, at: number, shadow: boolean): void {
+    if (!this.#heard("rejected")) return;
+    const retryAt = orNull(core.retry_at(this.#handle, at));
+    this.#emit("rejected", { key: this.key, reason: REFUSALS[-1 - token]!, retryAt, shadow, at });
+  }
+
+  #end<T>(call: Call, ok: boolean, value: unknown): Awaitable<T> {
+    const { token, options } = call;
+    const { signal, judge, fallback } = options;
+    const config = this.#config;
+    const at = config.clock();
+    const took = Math.max(0, at - call.at);
+    this.#running--;
+
+    let verdict: number = ok ? SUCCESS : FAILURE;
+    let duration = took;
+    let until = NaN;
+    if (!ok && signal?.aborted && !call.late) {
+      // Decided by whose signal it was, never by the error's name, and before anybody is asked: it says nothing about the service.
+      if (!isDeadline(signal.reason)) verdict = IGNORED;
+    } else if (!call.late) {
+      try {
+        if (judge) verdict = judge(ok, value);
+        const result = ok ? { ok, value } : { ok, error: value };
+        const said = options.classify?.(result, took) ?? config.classify?.(result, took);
+        if (said !== undefined) ({ verdict, duration = took, until } = parseOutcome(said));
+      } catch (error) {
+        verdict = IGNORED;
+        this.#diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, "classify");
+      }
+    }
+
+    if (token >= 0) {
+      const failed = verdict === FAILURE;
+      const cause = !failed ? undefined : ok && judge ? `HTTP status ${(value as Response).status}` : value;
+      this.#settle(token, verdict, duration, until, at, options.waitUntil, failed ? { cause } : undefined);
+    }
+    if (ok) return value as T;
+    if (verdict === FAILURE && fallback && options.fallbackOn === "failure") return this.#rescue(fallback, value) as Promise<T>;
+    throw value;
+  }
+
+  #settle(token: number, verdict: number, duration: number, until: number, at: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+    const bits =
+      until === until
+        ? core.settle_until(this.#handle, token, verdict, duration, at, until)
+        : core.settle(this.#handle, token, verdict, duration, at);
+    this.#settled(bits, isProbe(token), verdict, duration, at, waitUntil, cause);
+  }
+
+  /** After an outcome has been handed over. */
+  #settled(bits: number, probe: boolean, verdict: number, duration: number, at: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+    if (this.#heard("outcome")) {
+      this.#emit("outcome", { key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe, stale: (bits & 2) !== 0, at });
+    }
+    if (bits & 1) this.#step(() => this.#drain(waitUntil, cause));
+    else if (probe) this.#shared?.probing(waitUntil);
+    this.#shared?.settled(verdict === FAILURE, waitUntil);
+  }
+
+  /** The fallback's answer instead of the error; what it throws is blamed on the error. */
+  #rescue<T>(fallback: (error: unknown) => Awaitable<T>, error: unknown): Promise<T> {
+    // A fallback that asks this circuit again, with itself as fallback, ends as a refusal, not as a stack overflow.
+    if (this.#rescuing > 15) return Promise.reject(error);
+    const blame = (thrown: unknown): never => {
+      if (thrown instanceof Error && thrown !== error && !("cause" in thrown) && Object.isExtensible(thrown)) {
+        Object.defineProperty(thrown, "cause", { value: error, writable: true, configurable: true });
+      }
+      throw thrown;
+    };
+    this.#rescuing++;
+    try {
+      const answer = fallback(error);
+      return isThenable(answer) ? Promise.resolve(answer).then(undefined, blame) : Promise.resolve(answer);
+    } catch (thrown) {
+      return new Promise(() => blame(thrown));
+    } finally {
+      this.#rescuing--;
+    }
+  }
+
+  #permit(): Admission {
+    const at = this.#config.clock();
+    const token = this.#admit(at);
+    if (token < 0 && token > -4) {
+      this.#rejected(token, at, false);
+      return { kind: "rejected", reason: REFUSALS[-1 - token]!, retryAt: orNull(core.retry_at(this.#handle, at)) };
+    }
+    let open = true;
+    this.#running++;
+    return {
+      kind: isProbe(token) ? "probe" : "allowed",
+      settle: (outcome) => {
+        const { verdict, duration, until } = parseOutcome(outcome);
+        if (!open) return;
+        open = false;
+        this.#running--;
+        if (token < 0) return;
+        this.#step(() => {
+          const now = this.#config.clock();
+          this.#settle(token, verdict, duration ?? Math.max(0, now - at), until, now);
+        });
+      },
+    };
+  }
+
+  #live(): void {
+    if (this.#disposed) throw new CircuitError("ERR_CIRCUIT_DISPOSED", `Circuit ${this.key} was disposed`, this.key);
+  }
+
+  /** A verb by hand. What a listener starts waits for the step that is being told. */
+  #write(verb: (at: number) => void): void {
+    this.#live();
+    if (this.#shared?.local) this.#read();
+    this.#step(() => {
+      if (this.#handle < 0) this.#home?.enter();
+      verb(this.#config.clock());
+    });
+  }
+
+  /** One that is a decision, also where it moves nothing. */
+  #command(verb: (at: number) => void): void {
+    this.#write((at) => {
+      verb(at);
+      this.#drain(undefined, undefined, true);
+    });
+  }
+
+  #step(work: () => void): void {
+    if (this.#queue) {
+      this.#queue.push(work);
+      return;
+    }
+    const queue = (this.#queue = [work]);
+    try {
+      for (let next = queue.shift(); next; next = queue.shift()) next();
+    } finally {
+      this.#queue = undefined;
+    }
+  }
+
+  /** Takes the transitions that wait in the module. They are told after the step. */
+  #drain(waitUntil?: WaitUntil, cause?: { cause: unknown }, decided = false): void {
+    while (core.next_transition()) {
+      const [, from, to, reason, at, generation, calls, failures, slow, until] = block();
+      const why = REASONS[reason!]!;
+      const state = STATES[to!]!;
+      if (state !== "half_open") this.#cause = state === "open" ? cause : undefined;
+      decided ||= why !== "adopted" && why !== "open_elapsed";
+      if (this.#heard("transition")) {
+        this.#emit("transition", {
+          key: this.key,
+          from: STATES[from!]!,
+          to: state,
+          reason: why,
+          at: at!,
+          generation: generation!,
+          counts: { calls: calls!, failures: failures!, slow: slow! },
+          until: orNull(until!),
+        });
+      }
+    }
+    this.#arm();
+    if (decided) this.#shared?.changed(waitUntil);
+  }
+
+  /** Chooses the way of the calls that follow; called whenever the circuit, or who wants to know, may have changed. */
+  #arm(): void {
+    const { clock, classify, slow, timed } = this.#config;
+    const handle = this.#handle;
+    const token = core.closed_token(handle);
+    const shared = this.#shared;
+    this.#error = this.#refused = undefined;
+    if (this.#home) {
+      const idle = handle >= 0 && !shared && this.#listeners === undefined && (token >= 0 || this.state === "closed");
+      this.#home.keep = idle || this.#disposed ? undefined : this;
+    }
+    this.#token = this.#disposed || classify || slow || shared?.unread || this.#heard("outcome") ? -1 : token;
+    if (this.#token < 0) return;
+    this.#ok = (value) => {
+      this.#running--;
+      if (core.settle(handle, token, SUCCESS, NaN, timed || shared ? clock() : NaN) & 1) this.#step(() => this.#drain());
+      shared?.settled(false);
+      return value;
+    };
+    this.#bad = (reason) => {
+      this.#running--;
+      if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain(undefined, { cause: reason }));
+      shared?.settled(true);
+      throw reason;
+    };
+  }
+
+  #heard(event: keyof BreakerEvents): boolean {
+    return (this.#listeners?.[event].size ?? 0) + (this.#config.listeners?.[event].size ?? 0) > 0;
+  }
+
+  #emit<E extends keyof BreakerEvents>(event: E, detail: BreakerEvents[E]): void {
+    this.#step(() => {
+      if (this.#listeners) tell(this.#listeners[event], detail);
+      if (this.#config.listeners) tell(this.#config.listeners[event], detail);
+    });
+  }
+
+  /** `once`: a cause that is told once only, and to the host as well, since it is somebody's mistake. */
+  #diagnose(code: string, message: string, cause?: unknown, once?: string): void {
+    if (once !== undefined) {
+      if (this.#config.told.has(once)) return;
+      this.#config.told.add(once);
+      report(cause);
+    }
+    if (this.#heard("diagnostic")) {
+      this.#emit("diagnostic", { key: this.key, code, message, at: this.#config.clock(), ...(cause === undefined ? {} : { cause }) });
+    }
+  }
+
+  #restore(text: string, at: number): void {
+    const problem = runtime.restore(this.#handle, text, at);
+    this.#cause = undefined;
+    this.#arm();
+    if (problem > 0) this.#diagnose(`snapshot_${PROBLEMS[problem - 1]}`, "A stored circuit could not be taken as it was");
+  }
+
+  /** The first reading of the store, for the calls that need it; a promise only if somebody has to wait. */
+  #read(waitUntil?: WaitUntil): Promise<void> | undefined {
+    if (!this.#shared?.unread) return undefined;
+    const reading = this.#shared.first(waitUntil);
+    if (reading) return reading.then(() => this.#arm());
+    this.#arm();
+    return undefined;
+  }
+
+  #share(store: CircuitStore): Shared {
+    return share(this.key, store, this.#config, {
+      handle: () => this.#handle,
+      encode: () => runtime.encode(this.#handle),
+      adopt: (text, whole) => {
+        const at = this.#config.clock();
+        const bits = runtime.adopt(this.#handle, text, at);
+        if (whole) this.#restore(text, at);
+        else if (bits & 16) this.#diagnose("snapshot_unreadable", "What the store holds is no circuit: it is left alone until there is something to write");
+        if (bits & 35) this.#step(() => this.#drain());
+        return bits;
+      },
+      failed: (error) => this.#diagnose("store_failed", "The store fails: the circuit goes on without it", error),
+    });
+  }
+}
+
+/** Milliseconds a timer of the host can take at once; beyond, it would fire immediately. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+function timer(ms: number, fire: () => void): () => void {
+  let left = ms;
+  let id: ReturnType<typeof setTimeout>;
+  const next = (): void => {
+    if (left <= 0) return fire();
+    const part = Math.min(left, LONGEST_TIMER);
+    left -= part;
+    id = setTimeout(next, part);
+  };
+  next();
+  return () => clearTimeout(id);
+}
+
+/** A signal that aborts with either. It goes on to do so after the call: a body may still be being read. */
+function either(signal: AbortSignal, controller: AbortController): AbortSignal {
+  if (AbortSignal.any) return AbortSignal.any([signal, controller.signal]);
+  signal.addEventListener("abort", () => controller.abort(signal.reason), { once: true });
+  return controller.signal;
+}
+
+/** Always a promise of this realm: a value, a foreign thenable and what is thrown become one. */
+function started<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    const result = fn(signal);
+    return result instanceof Promise ? result : Promise.resolve(result);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+const isProbe = (token: number): boolean => token >= 0 && (token & 1) === 1;
+const orNull = (number: number): number | null => (number === number ? number : null);
+
+function choose(field: string, value: unknown, choices: readonly string[]): number {
+  const index = choices.indexOf(value as string);
+  if (index < 0) throw new InvalidCircuitError(field, value, `must be one of ${choices.join(", ")}`);
+  return index;
+}
+
+/** The circuit of a handle, as it is at `now`; closed and empty if there is none. */
+export function inspection(key: string, handle: number, now: number): Inspection {
+  const [state, held, admits, since, until, calls, failures, slow, probesInFlight, probeSuccesses, rejected, generation, next] = runtime.inspect(
+    handle,
+    now,
+  );
+  return {
+    key,
+    state: STATES[state!]!,
+    held: held === 0 ? null : HELD[held! - 1]!,
+    admits: admits === 1,
+    since: since!,
+    until: orNull(until!),
+    counts: { calls: calls!, failures: failures!, slow: slow! },
+    probesInFlight: probesInFlight!,
+    probeSuccesses: probeSuccesses!,
+    rejected: rejected!,
+    generation: generation!,
+    nextChangeAt: orNull(next!),
+  };
+}

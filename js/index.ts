@@ -1,0 +1,13 @@
+// A circuit breaker for browsers and edge workers. This entry carries the module's bytes; entry/ has those of other hosts.
+
+import * as api from "./api.js";
+import { inlined } from "./entry/inlined.js";
+import { using } from "./runtime.js";
+
+export * from "./api.js";
+export const CircuitBreaker = /* @__PURE__ */ using(inlined, api.CircuitBreaker);
+export type CircuitBreaker = api.CircuitBreaker;
+export const CircuitRegistry = /* @__PURE__ */ using(inlined, api.CircuitRegistry);
+export type CircuitRegistry = api.CircuitRegistry;
+export const wrapFetch = /* @__PURE__ */ using(inlined, api.wrapFetch);
+export const ready = /* @__PURE__ */ using(inlined, api.ready);

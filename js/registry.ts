@@ -1,0 +1,180 @@
+// Circuits by key, bounded. An idle circuit is a number in a map; its breaker is made when somebody asks, and kept only while it matters.
+
+import { type BreakerOptions, breakerAt, type CircuitBreaker, type Config, type Home, type Inspection, inspection, isIdle, OPTIONS, parseOptions, place } from "./breaker.js";
+import { whole } from "./errors.js";
+import { type BreakerEvents, listen, noListeners, tell } from "./events.js";
+import { parseKey } from "./key.js";
+import { type CircuitPolicy, known, parsePolicy, type Rules } from "./policy.js";
+import { core, inspect } from "./runtime.js";
+
+/** A circuit that somebody may hold a breaker of. */
+interface Live extends Home {
+  readonly ref: { deref(): CircuitBreaker | undefined };
+}
+
+/**
+ * Circuits by key, which share options and listeners. `get` makes the circuit at its first call and gives the same breaker as long as
+ * somebody holds it. At most `maxCircuits` (default 500): a new one takes the place of the least recently used circuit that is closed,
+ * not held and has no call in flight. Where there is none, calls of the new one pass uncounted and a diagnostic says so.
+ *
+ * The policy may be a function of the key; give back the same object for the same policy. Throws InvalidCircuitError.
+ */
+export class CircuitRegistry {
+  readonly #policy: CircuitPolicy | ((key: string) => CircuitPolicy);
+  readonly #config: Config;
+  readonly #max: number;
+  readonly #listeners = noListeners();
+  /** In order of use once it is half full. A number: the handle of an idle circuit. */
+  readonly #circuits = new Map<string, number | Live>();
+  /** Breakers that have lost their circuit, or never had one. */
+  readonly #outside = new Map<string, Live>();
+  readonly #configs = new WeakMap<object, Config>();
+  readonly #collected: FinalizationRegistry<[key: string, live: Live]> | undefined;
+  #full = false;
+  #disposed = false;
+
+  constructor(policy: CircuitPolicy | ((key: string) => CircuitPolicy) = {}, options: BreakerOptions & { maxCircuits?: number } = {}) {
+    known(options, [...OPTIONS, "maxCircuits"]);
+    this.#policy = policy;
+    this.#max = whole("maxCircuits", options.maxCircuits ?? 500, 1, 2 ** 31);
+    const rules = typeof policy === "function" ? undefined : parsePolicy(policy);
+    this.#config = { ...parseOptions(options, rules), listeners: this.#listeners };
+    if (typeof WeakRef !== "undefined" && typeof FinalizationRegistry !== "undefined") {
+      this.#collected = new FinalizationRegistry(([key, live]) => {
+        if (this.#outside.get(key) === live) this.#outside.delete(key);
+        if (this.#circuits.get(key) === live) this.#circuits.set(key, live.handle);
+      });
+    }
+  }
+
+  /** Circuits that are kept. */
+  get size(): number {
+    return this.#circuits.size;
+  }
+
+  /** The breaker of a key. Throws InvalidCircuitError for a key, or a policy of the function, that cannot work. */
+  get(key: string): CircuitBreaker {
+    const found = this.#circuits.get(key) ?? this.#outside.get(key);
+    const held = breakerOf(found);
+    if (held) {
+      this.#used(key);
+      return held;
+    }
+    const config = this.#configOf(found === undefined ? parseKey(key) : key);
+    const kept = found === undefined ? -1 : handleOf(found);
+    const handle = kept < 0 ? this.#make(config) : kept;
+    const live: Live = {
+      handle,
+      keep: undefined,
+      ref: undefined as unknown as Live["ref"],
+      enter: () => {
+        if (live.handle >= 0 || this.#disposed || (live.handle = this.#make(config)) < 0) return;
+        this.#outside.delete(key);
+        this.#circuits.set(key, live);
+        place(live.ref.deref()!);
+      },
+      leave: () => {
+        core.drop(live.handle);
+        for (const map of [this.#circuits, this.#outside]) if (map.get(key) === live) map.delete(key);
+      },
+    };
+    const breaker = breakerAt(key, config, live);
+    (live as { ref: Live["ref"] }).ref = this.#collected ? new WeakRef(breaker) : { deref: () => breaker };
+    this.#collected?.register(breaker, [key, live]);
+    if (this.#disposed) breaker.dispose();
+    else if (handle < 0) this.#outside.set(key, live);
+    else this.#circuits.set(key, live);
+    this.#used(key);
+    return breaker;
+  }
+
+  /** What holds now in every circuit. */
+  inspect(): Inspection[] {
+    const now = this.#config.clock();
+    return [...this.#circuits].map(([key, circuit]) => inspection(key, handleOf(circuit), now));
+  }
+
+  /** Hears of all circuits; see `on` of CircuitBreaker. */
+  on<E extends keyof BreakerEvents>(event: E, listener: (detail: BreakerEvents[E]) => void, options?: { signal?: AbortSignal }): () => void {
+    return listen(this.#listeners, event, listener, options?.signal, () => {
+      if (event === "outcome") for (const breaker of this.#live()) place(breaker);
+    });
+  }
+
+  /** Writes what the store lacks, of every circuit. */
+  async flush(): Promise<void> {
+    await Promise.all([...this.#live()].map((breaker) => breaker.flush()));
+  }
+
+  /** Gives up all circuits; see `dispose` of CircuitBreaker. */
+  dispose(): void {
+    this.#disposed = true;
+    const breakers = [...this.#live()];
+    for (const circuit of this.#circuits.values()) if (!breakerOf(circuit)) core.drop(handleOf(circuit));
+    this.#circuits.clear();
+    for (const breaker of breakers) breaker.dispose();
+  }
+
+  *#live(): Generator<CircuitBreaker> {
+    for (const map of [this.#circuits, this.#outside]) {
+      for (const circuit of map.values()) {
+        const breaker = breakerOf(circuit);
+        if (breaker) yield breaker;
+      }
+    }
+  }
+
+  #configOf(key: string): Config {
+    if (typeof this.#policy !== "function") return this.#config;
+    const policy = this.#policy(key);
+    let config = this.#configs.get(policy);
+    if (!config) {
+      const rules: Rules = parsePolicy(policy);
+      config = { ...this.#config, ...rules };
+      this.#configs.set(policy, config);
+    }
+    return config;
+  }
+
+  /** A new circuit's handle, or −1: there is no room. */
+  #make(config: Config): number {
+    if (this.#disposed || (this.#circuits.size >= this.#max && !this.#evict())) return -1;
+    return core.create(config.policy, config.clock());
+  }
+
+  #evict(): boolean {
+    const now = this.#config.clock();
+    for (const [key, circuit] of this.#circuits) {
+      const handle = handleOf(circuit);
+      const [state, held] = inspect(handle, now);
+      const breaker = breakerOf(circuit);
+      if (state !== 0 || held !== 0 || (breaker && !isIdle(breaker))) continue;
+      this.#circuits.delete(key);
+      if (breaker) {
+        (circuit as Live).handle = -1;
+        this.#outside.set(key, circuit as Live);
+        place(breaker);
+      }
+      core.drop(handle);
+      return true;
+    }
+    if (!this.#full) {
+      this.#full = true;
+      const message = `The registry is full (maxCircuits: ${this.#max}) and no circuit is idle: calls of others pass uncounted`;
+      tell(this.#listeners.diagnostic, { key: "", code: "registry_full", message, at: now });
+    }
+    return false;
+  }
+
+  /** Keeps the order of use. Before it is half full nothing will be evicted soon, so it is not paid for. */
+  #used(key: string): void {
+    if (this.#circuits.size * 2 <= this.#max) return;
+    const circuit = this.#circuits.get(key);
+    if (circuit === undefined) return;
+    this.#circuits.delete(key);
+    this.#circuits.set(key, circuit);
+  }
+}
+
+const handleOf = (circuit: number | Live): number => (typeof circuit === "object" ? circuit.handle : circuit);
+const breakerOf = (circuit: number | Live | undefined): CircuitBreaker | undefined => (typeof circuit === "object" ? circuit.ref.deref() : undefined);

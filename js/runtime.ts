@@ -1,0 +1,109 @@
+// The module: compiled and linked at the first breaker, synchronously, never at import. Where the host refuses, calls pass uncounted.
+
+import * as glue from "../pkg/tripcurve_bg.js";
+
+/** What runs the circuits; `none`: the host refuses WebAssembly, and calls pass uncounted. */
+export type Backend = "wasm" | "js" | "none";
+
+/** The module's numeric exports; see src/wasm/src/runtime/mod.rs. */
+export interface Core {
+  memory?: WebAssembly.Memory;
+  scratch(): number;
+  policy(): number;
+  create(policy: number, now: number): number;
+  drop(handle: number): void;
+  closed_token(handle: number): number;
+  admit(handle: number, now: number): number;
+  retry_at(handle: number, now: number): number;
+  settle(handle: number, token: number, outcome: number, duration: number, now: number): number;
+  settle_until(handle: number, token: number, outcome: number, duration: number, now: number, until: number): number;
+  record(handle: number, outcome: number, duration: number, until: number, now: number): number;
+  force(handle: number, state: number, until: number, now: number): number;
+  hold(handle: number, as: number, now: number): number;
+  release(handle: number, now: number): number;
+  reset(handle: number, now: number): number;
+  next_transition(): number;
+  inspect(handle: number, now: number): void;
+}
+
+/** What an entry knows about its host. */
+export interface Source {
+  /** The compiled module, or its bytes. */
+  module(): WebAssembly.Module | Uint8Array<ArrayBuffer>;
+  /** Where the host keeps promises alive by itself. */
+  waitUntil?(work: Promise<unknown>): void;
+}
+
+/** No circuit is known, every call is let in. */
+const absent = /* @__PURE__ */ new Proxy({} as Core, {
+  get: (_, name) => (name === "memory" ? undefined : () => (name === "admit" ? -100 : name === "create" || name === "closed_token" ? -1 : 0)),
+});
+
+export let core: Core = absent;
+export let backend: Backend = "none";
+export let source: Source | undefined;
+/** Why there is no module. */
+export let refusal: unknown;
+
+const imports = { "./tripcurve_bg.js": glue } as unknown as WebAssembly.Imports;
+
+/**
+ * Every entry names its source and takes the public values back from here: nothing runs at import, and a bundler cannot keep one
+ * without the other.
+ */
+export function using<T>(from: Source, values: T): T {
+  source ??= from;
+  return values;
+}
+
+/** Compiles and links the module unless that was done, or refused, before. */
+export function link(): void {
+  if (backend !== "none" || refusal !== undefined) return;
+  try {
+    const given = source!.module();
+    // Not instanceof: a module of another realm is one, too.
+    install(new WebAssembly.Instance("byteLength" in given ? new WebAssembly.Module(given) : given, imports));
+  } catch (error) {
+    refusal = error ?? "refused";
+  }
+}
+
+/**
+ * Compiles the module without blocking. Optional: the first breaker does it otherwise, in about a millisecond. Always resolves; where
+ * the host refuses WebAssembly, `backend` of a breaker says so.
+ */
+export async function ready(): Promise<void> {
+  if (backend === "none" && refusal === undefined) {
+    try {
+      const made = (await WebAssembly.instantiate(source!.module() as BufferSource, imports)) as { instance?: WebAssembly.Instance };
+      if (backend === "none") install(made.instance ?? (made as unknown as WebAssembly.Instance));
+    } catch {
+      link();
+    }
+  }
+}
+
+function install(instance: WebAssembly.Instance): void {
+  glue.__wbg_set_wasm(instance.exports);
+  core = instance.exports as unknown as Core;
+  backend = "wasm";
+}
+
+/** The block of numbers through which the module answers what does not fit one number. Made afresh: growing memory detaches it. */
+export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch(), 24) : new Float64Array(24));
+
+/** Texts longer than a stored circuit can be are cut, so that a hostile one does not grow the module's memory. */
+const bounded = (text: unknown): string => (typeof text === "string" ? text.slice(0, 40_000) : "");
+
+export const encode = (handle: number): string => (core.memory ? glue.encode(handle) : "");
+export const restore = (handle: number, text: unknown, now: number): number => (core.memory ? glue.restore(handle, bounded(text), now) : 0);
+export const adopt = (handle: number, text: unknown, now: number): number => (core.memory ? glue.adopt(handle, bounded(text), now) : 0);
+
+const NO_CIRCUIT = [0, 0, 1, 0, NaN, 0, 0, 0, 0, 0, 0, 0, NaN];
+
+/** The circuit at `now`: state, held, admits, since, until, calls, failures, slow, probes in flight, successes, rejected, generation, next change. */
+export function inspect(handle: number, now: number): ArrayLike<number> & Iterable<number> {
+  if (handle < 0) return NO_CIRCUIT;
+  core.inspect(handle, now);
+  return block();
+}
