@@ -671,7 +671,7 @@ export class CircuitBreaker {
   }
 
   #restore(text: string, at: number): void {
-    const problem = runtime.restore(this.#handle, text, at);
+    const problem = runtime.decode("restore", this.#handle, text, at);
     this.#cause = undefined;
     this.#arm();
     if (problem > 0) this.#diagnose(`snapshot_${PROBLEMS[problem - 1]}`, "A stored circuit could not be taken as it was");
@@ -692,7 +692,7 @@ export class CircuitBreaker {
       encode: () => runtime.encode(this.#handle),
       adopt: (text, whole) => {
         const at = this.#config.clock();
-        const bits = runtime.adopt(this.#handle, text, at);
+        const bits = runtime.decode("adopt", this.#handle, text, at);
         if (whole) this.#restore(text, at);
         else if (bits & 16) this.#diagnose("snapshot_unreadable", "What the store holds is no circuit: it is left alone until there is something to write");
         if (bits & 35) this.#step(() => this.#drain());

@@ -1,6 +1,6 @@
 // The module: compiled and linked at the first breaker, synchronously, never at import. Where the host refuses, calls pass uncounted.
 
-import * as glue from "../pkg/tripcurve_bg.js";
+// Linked by hand: what wasm-bindgen would add for strings and errors is larger than all of this, and works at import.
 
 /** What runs the circuits; `none`: the host refuses WebAssembly, and calls pass uncounted. */
 export type Backend = "wasm" | "js" | "none";
@@ -8,6 +8,10 @@ export type Backend = "wasm" | "js" | "none";
 /** The module's numeric exports; see src/wasm/src/runtime/mod.rs. */
 export interface Core {
   memory?: WebAssembly.Memory;
+  __wbindgen_malloc(bytes: number, align: number): number;
+  __wbindgen_free(at: number, bytes: number, align: number): void;
+  __wbindgen_exn_store(index: number): void;
+  __externref_table_alloc(): number;
   scratch(): number;
   policy(): number;
   create(policy: number, now: number): number;
@@ -24,6 +28,9 @@ export interface Core {
   reset(handle: number, now: number): number;
   next_transition(): number;
   inspect(handle: number, now: number): void;
+  encode(handle: number): [at: number, bytes: number];
+  restore(handle: number, at: number, bytes: number, now: number): number;
+  adopt(handle: number, at: number, bytes: number, now: number): number;
 }
 
 /** What an entry knows about its host. */
@@ -45,7 +52,19 @@ export let source: Source | undefined;
 /** Why there is no module. */
 export let refusal: unknown;
 
-const imports = { "./tripcurve_bg.js": glue } as unknown as WebAssembly.Imports;
+/** The module asks its host for random numbers, by a name that holds a hash, and for nothing else that matters here. */
+const imports = /* @__PURE__ */ (() => ({
+  "./tripcurve_bg.js": new Proxy({}, { get: (_, name) => (String(name).includes("getRandomValues") ? random : () => {}) }),
+}))();
+
+function random(at: number, bytes: number): void {
+  try {
+    crypto.getRandomValues(memory(at, bytes));
+  } catch {
+    // Refused where a worker starts. The module is told, and asks again at the next verb.
+    core.__wbindgen_exn_store(core.__externref_table_alloc());
+  }
+}
 
 /**
  * Every entry names its source and takes the public values back from here: nothing runs at import, and a bundler cannot keep one
@@ -84,20 +103,33 @@ export async function ready(): Promise<void> {
 }
 
 function install(instance: WebAssembly.Instance): void {
-  glue.__wbg_set_wasm(instance.exports);
   core = instance.exports as unknown as Core;
   backend = "wasm";
 }
 
-/** The block of numbers through which the module answers what does not fit one number. Made afresh: growing memory detaches it. */
-export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch(), 24) : new Float64Array(24));
+// Views are made afresh: growing memory detaches them.
+const memory = (at: number, bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(core.memory!.buffer as ArrayBuffer, at >>> 0, bytes);
 
-/** Texts longer than a stored circuit can be are cut, so that a hostile one does not grow the module's memory. */
-const bounded = (text: unknown): string => (typeof text === "string" ? text.slice(0, 40_000) : "");
+/** The block of numbers through which the module answers what does not fit one number. */
+export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch() >>> 0, 24) : new Float64Array(24));
 
-export const encode = (handle: number): string => (core.memory ? glue.encode(handle) : "");
-export const restore = (handle: number, text: unknown, now: number): number => (core.memory ? glue.restore(handle, bounded(text), now) : 0);
-export const adopt = (handle: number, text: unknown, now: number): number => (core.memory ? glue.adopt(handle, bounded(text), now) : 0);
+/** The stored text of a circuit. */
+export function encode(handle: number): string {
+  if (!core.memory) return "";
+  const [at, bytes] = core.encode(handle);
+  const text = new TextDecoder().decode(memory(at, bytes));
+  core.__wbindgen_free(at, bytes, 1);
+  return text;
+}
+
+/** Hands a stored text over; the module frees it. What is longer than any circuit is cut, or a hostile one would grow the memory for good. */
+export function decode(verb: "restore" | "adopt", handle: number, text: unknown, now: number): number {
+  if (!core.memory) return 0;
+  const bytes = new TextEncoder().encode(typeof text === "string" ? text.slice(0, 40_000) : "");
+  const at = core.__wbindgen_malloc(bytes.length, 1);
+  memory(at, bytes.length).set(bytes);
+  return core[verb](handle, at, bytes.length, now);
+}
 
 const NO_CIRCUIT = [0, 0, 1, 0, NaN, 0, 0, 0, 0, 0, 0, 0, NaN];
 
