@@ -161,7 +161,7 @@ fn is_usable(policy: &Policy, mut circuit: Snapshot, now: Time) {
 }
 
 proptest! {
-    #![proptest_config(cases(512))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn a_policy_is_refused_or_is_its_own_options(options in any_options()) {
@@ -311,7 +311,7 @@ fn read(policy: &Policy, text: &str, now: Time) -> Option<StoredProblem> {
 }
 
 proptest! {
-    #![proptest_config(cases(1024))]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn any_damage_to_a_text_gives_a_usable_circuit(

@@ -8,7 +8,7 @@ use crate::given::{policy, script, Op, Pace, T0};
 use crate::lockstep::{at, Pair};
 
 proptest! {
-    #![proptest_config(cases(512))]
+    #![proptest_config(cases(256))]
 
     /// Also: probes in flight never exceed the limit, and a stale permit changes nothing (see `lockstep.rs`).
     #[test]
@@ -129,7 +129,7 @@ mod idle {
     }
 
     proptest! {
-        #![proptest_config(cases(512))]
+        #![proptest_config(cases(256))]
 
         #[test]
         fn a_long_gap_equals_a_fresh_window(

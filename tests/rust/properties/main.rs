@@ -5,6 +5,7 @@ mod given;
 mod inputs;
 mod lockstep;
 mod machine;
+mod merging;
 mod model;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
