@@ -276,6 +276,18 @@ impl Snapshot {
         self.seen
     }
 
+    /// The same circuit, for a clock that has been seen at `at`. For a host that keeps snapshots as data of its own: a stored text
+    /// does not carry it.
+    pub fn with_last_seen(mut self, at: Time) -> Snapshot {
+        self.seen = at;
+        self
+    }
+
+    /// The window's counts as of the last verb.
+    pub fn counts(&self) -> Counts {
+        self.window.counts()
+    }
+
     /// When a fixed window last began; for other windows, when the episode did.
     pub fn window_since(&self) -> Time {
         match &self.window {

@@ -8,6 +8,7 @@ extern crate alloc;
 mod objects;
 #[cfg(not(feature = "objects"))]
 mod runtime;
+mod slots;
 
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]

@@ -4,13 +4,14 @@
 //! for ordinary calls and every probe has its own, so a late one never fits another circuit, generation or slot.
 //! What does not fit into the returned number (transitions, inspections, policies) goes through one block of numbers: `scratch`.
 
-mod policy;
 mod slab;
 mod state;
 
 use alloc::string::String;
 
-use tripcurve::{Admission, CallOutcome, Held, Inspection, Permit, PermitKind, RefusalReason, Snapshot, State, StoredProblem, Verdict};
+use tripcurve::{
+    Admission, CallOutcome, Held, Inspection, Permit, PermitKind, RefusalReason, Snapshot, State, StoredProblem, Verdict,
+};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use state::with;
@@ -33,7 +34,13 @@ pub fn scratch() -> *const f64 {
 /// Parses the policy in the block: its handle, or −1 − slot, and the block says what is wrong.
 #[wasm_bindgen]
 pub fn policy() -> i32 {
-    with(policy::parse)
+    with(|runtime| match crate::slots::parse(&runtime.scratch) {
+        Ok(policy) => runtime.policy(policy) as i32,
+        Err(refused) => {
+            runtime.answer(refused.why);
+            -1 - refused.slot
+        }
+    })
 }
 
 /// Makes a closed circuit.

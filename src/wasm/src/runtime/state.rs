@@ -7,12 +7,11 @@ use core::cell::UnsafeCell;
 use tripcurve::{Permit, PermitKind, Policy, Snapshot, Time, Transition};
 
 use super::slab::{Circuit, Slab};
-
-pub(super) const SLOTS: usize = 24;
+use crate::slots::SLOTS;
 
 pub(super) struct Runtime {
     pub(super) scratch: [f64; SLOTS],
-    pub(super) policies: Vec<Policy>,
+    policies: Vec<Policy>,
     pub(super) circuits: Slab,
     pub(super) transitions: VecDeque<(u32, Transition)>,
     tokens: Tokens,
@@ -39,6 +38,14 @@ pub(super) fn with<T>(f: impl FnOnce(&mut Runtime) -> T) -> T {
 }
 
 impl Runtime {
+    /// Its number; equal policies have one.
+    pub(super) fn policy(&mut self, policy: Policy) -> usize {
+        self.policies.iter().position(|known| *known == policy).unwrap_or_else(|| {
+            self.policies.push(policy);
+            self.policies.len() - 1
+        })
+    }
+
     pub(super) fn create(&mut self, policy: u32, now: f64) -> u32 {
         let Some(parsed) = self.policies.get(policy as usize) else { return u32::MAX };
         // The seed is drawn by the first verb: where a worker starts there is no randomness yet.

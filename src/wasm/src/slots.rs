@@ -1,32 +1,31 @@
-//! A policy comes as numbers in the block and is parsed by the core, where every bound is.
+//! A policy comes as numbers in slots and is parsed by the core, where every bound is.
 //!
 //! NaN is "not given": the core's default. Infinity is "none": no limit, no lease, no rate. A number that is not whole becomes one
 //! that is out of every range, so that the core names the bound.
 
 use tripcurve::{Factor, Field, InvalidPolicy, JudgeOn, Lease, Policy, PolicyOptions, Problem, Rate, Share, WindowOptions};
 
-use super::state::{Runtime, SLOTS};
+/// How many numbers a policy takes; one slot is spare.
+pub(crate) const SLOTS: usize = 24;
 
-pub(super) fn parse(runtime: &mut Runtime) -> i32 {
-    match Slots(&runtime.scratch).policy() {
-        Ok(policy) => {
-            let known = runtime.policies.iter().position(|known| *known == policy);
-            known.unwrap_or_else(|| {
-                runtime.policies.push(policy);
-                runtime.policies.len() - 1
-            }) as i32
-        }
-        Err(error) => {
-            let (problem, min, max) = match error.problem {
-                Problem::OutOfRange { min, max } => (0.0, min, max),
-                Problem::Excluded => (1.0, 0, 0),
-                Problem::MustDivide { ms } => (2.0, 0, ms),
-                Problem::NeverOpens => (3.0, 0, 0),
-            };
-            runtime.answer([problem, min as f64, max as f64]);
-            -1 - slot(error.field)
-        }
-    }
+/// Which slot was refused, and `[problem, min, max]`: 0 out of range, 1 excluded by another option, 2 does not divide `max`, 3 nothing
+/// would ever open the circuit.
+pub(crate) struct Refused {
+    pub(crate) slot: i32,
+    pub(crate) why: [f64; 3],
+}
+
+/// Parses the policy in the slots.
+pub(crate) fn parse(slots: &[f64; SLOTS]) -> Result<Policy, Refused> {
+    Slots(slots).policy().map_err(|error| {
+        let (problem, min, max) = match error.problem {
+            Problem::OutOfRange { min, max } => (0.0, min, max),
+            Problem::Excluded => (1.0, 0, 0),
+            Problem::MustDivide { ms } => (2.0, 0, ms),
+            Problem::NeverOpens => (3.0, 0, 0),
+        };
+        Refused { slot: slot(error.field), why: [problem, min as f64, max as f64] }
+    })
 }
 
 struct Slots<'a>(&'a [f64; SLOTS]);
@@ -58,8 +57,9 @@ impl Slots<'_> {
             open_ms: self.length(13).unwrap_or(defaults.open_ms),
             backoff: match self.given(14) {
                 None => defaults.backoff,
-                Some(_) => Factor::new(self.whole(14), self.whole(15).min(u32::MAX.into()) as u32)
-                    .ok_or(outside(Field::Backoff, 1, 10))?,
+                Some(_) => {
+                    Factor::new(self.whole(14), self.whole(15).min(u32::MAX.into()) as u32).ok_or(outside(Field::Backoff, 1, 10))?
+                }
             },
             jitter: match self.given(16) {
                 None | Some(0.0) => None,
