@@ -1,4 +1,4 @@
-//! fuse: consecutive failures in whole seconds. Every operation reads the stored text and writes it back, through a store that forgets.
+//! fuse: consecutive failures in whole seconds. Every operation reads the stored text and writes it back, and the store forgets.
 
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -112,7 +112,7 @@ impl Fuse {
         assert_eq!((snapshot.encode(), problem), (self.store.text.clone(), None), "text to circuit to text");
         self.circuit.snapshot = snapshot;
         if self.store.forget(t / 1000) {
-            // Forgotten: closed and empty, without an event. A closed circuit needs nothing for that: what it held is too old to count.
+            // Closed and empty, without an event. A closed circuit needs nothing for that: what it held is too old to count.
             if self.circuit.snapshot.state() != State::Closed {
                 self.circuit.snapshot.reset(&policy, at(t));
                 self.store.text = self.circuit.snapshot.encode();
@@ -261,8 +261,8 @@ fn policies_of_fuse_are_accepted_and_refused_alike() {
     }
 }
 
-/// Theirs has no grammar: joined by `:` none of its names is a key here, and the empty name is one there. Joined by `.` ours refuses only
-/// what phil's grammar refuses: a `:` inside a part, capitals and spaces, nothing at all.
+/// Theirs has no grammar and joins by `:`, so none of its names is a key here. Joined by `.` three of eleven are refused: a `:` inside a
+/// part, nothing at all, capitals with a space.
 #[test]
 fn names_of_fuse_are_keys_once_joined_by_dots() {
     #[derive(Deserialize)]

@@ -158,8 +158,8 @@ impl Rasuvaeff {
     }
 }
 
-/// Their slots: one lease for a whole half-open period, that starts over when no slot is taken. It decides nothing here; it only tells
-/// where it and one lease per probe must part.
+/// Their slots: one lease for a whole half-open period, that starts over when no slot is taken. It decides nothing here; it only
+/// tells where it and one lease per probe must part.
 struct PeriodLease {
     ms: u64,
     since: u64,
@@ -236,7 +236,7 @@ fn policies_of_rasuvaeff_are_accepted_and_refused_alike() {
     }
 }
 
-/// Theirs is looser: capitals, `:`, any order of separators and any length are names there and no keys here; nothing is the other way.
+/// Theirs is looser in six rows: capitals, `:`, separators anywhere, any length. Nothing is the other way.
 #[test]
 fn every_key_is_a_name_of_rasuvaeff() {
     #[derive(Deserialize)]

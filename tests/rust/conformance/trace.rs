@@ -1,4 +1,4 @@
-//! Reads the files of `tests/vectors`, replays traces through one adapter per system and compares what it says with what is expected.
+//! Reads the files of `tests/vectors`, replays traces through one adapter per system and compares its answers with the expected ones.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ pub struct Summary {
     /// Traces that must agree (`fenced_same` is not `false`), and those of them that do.
     pub must: usize,
     pub agree: usize,
-    /// `fenced_same: false`: those that part exactly where a late result was dropped, or a lease counted, and those that agree anyway.
+    /// Of `fenced_same: false`: those that part just where a late result was dropped, or a lease counted, and those that agree too.
     pub dropped: usize,
     pub lease: usize,
     pub anyway: usize,

@@ -207,8 +207,8 @@ impl Slots {
     }
 }
 
-/// Theirs drops both buckets when the clock goes back by a bucket; ours takes the last good instant. So a step back goes on here two
-/// buckets later instead, which drops both as well.
+/// Theirs drops both buckets when the clock goes back by a bucket; ours takes the last good instant. So a step back goes on here
+/// two buckets later instead, which drops both as well.
 struct BucketClock {
     bucket_ms: u64,
     last: u64,
@@ -235,8 +235,8 @@ fn every_fenced_trace_of_utopia_passes() {
     check::<Utopia>();
 }
 
-/// Ours is tighter in three rows: a negative timeout and no or fewer successes than one are refused; an empty key is none of a policy's
-/// business.
+/// Ours is tighter in three rows: a negative timeout, and fewer successes than one. The empty key of a shared one is no matter of a
+/// policy.
 #[test]
 fn policies_of_utopia_are_accepted_and_refused_alike() {
     #[derive(Deserialize)]

@@ -35,7 +35,8 @@ pub fn policy() -> impl Strategy<Value = Policy> {
     let judging = (trip, 1u32..=6, proptest::option::of(prop_oneof![Just(1u64), 2u64..=200]), share(), any::<bool>());
     let opening = (
         prop_oneof![Just(0u64), Just(1), 2u64..=100, 100u64..=3_000],
-        prop_oneof![3 => Just(Factor::ONE), 1 => Just(Factor::new(3, 2).unwrap()), 1 => Just(Factor::TWO), 1 => Just(Factor::new(10, 1).unwrap())],
+        prop_oneof![3 => Just((1, 1)), 1 => Just((3, 2)), 1 => Just((2, 1)), 1 => Just((10, 1))]
+            .prop_map(|(numerator, denominator)| Factor::new(numerator, denominator).unwrap()),
         prop_oneof![3 => Just(None), 1 => share().prop_map(Some)],
         prop_oneof![2 => Just(None), 1 => (0u64..=5_000).prop_map(Some)],
     );

@@ -160,6 +160,14 @@ fn is_usable(policy: &Policy, mut circuit: Snapshot, now: Time) {
     assert!(matches!(circuit.admit(policy, 1, now).admission, Admission::Admitted(_)));
 }
 
+fn key_char() -> impl Strategy<Value = char> {
+    prop_oneof![
+        6 => proptest::sample::select(vec!['a', 'z', '0', '9']),
+        2 => proptest::sample::select(vec!['.', '_', '-']),
+        1 => proptest::sample::select(vec!['A', 'é', ' ', '`', '{', '/', ':']),
+    ]
+}
+
 proptest! {
     #![proptest_config(cases(256))]
 
@@ -172,7 +180,12 @@ proptest! {
     }
 
     #[test]
-    fn no_input_panics(policy in policy(), seed: u32, t0 in edge(), calls in proptest::collection::vec((edge(), any_call()), 0..60)) {
+    fn no_input_panics(
+        policy in policy(),
+        seed: u32,
+        t0 in edge(),
+        calls in proptest::collection::vec((edge(), any_call()), 0..60),
+    ) {
         let mut circuit = Snapshot::closed(&policy, seed, at(t0));
         perform(&policy, &mut circuit, &calls);
         is_usable(&policy, circuit, at(t0));
@@ -193,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_is_segments_joined_by_single_separators(chars in proptest::collection::vec(proptest::sample::select(vec!['a', 'z', '0', '9', '.', '_', '-', 'A', 'é', ' ', '`', '{', '/', ':']), 0..12), repeat in 1usize..12) {
+    fn a_key_is_segments_joined_by_single_separators(chars in proptest::collection::vec(key_char(), 0..12), repeat in 1usize..12) {
         let text: String = std::iter::repeat_n(chars, repeat).flatten().collect();
         let segment = |part: &str| !part.is_empty() && part.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9'));
         let legal = text.len() <= 87 && text.split(['.', '_', '-']).all(segment);
@@ -201,8 +214,15 @@ proptest! {
     }
 
     #[test]
-    fn a_share_is_compared_as_in_the_large(part: u32, whole: u32, numerator in 1u32..=1_000_000_000, denominator in 1u32..=1_000_000_000) {
-        let Some(share) = Share::new(numerator, denominator) else { return Ok(prop_assert!(numerator > denominator)) };
+    fn a_share_is_compared_as_in_the_large(
+        part: u32,
+        whole: u32,
+        numerator in 1u32..=Share::MAX_DENOMINATOR,
+        denominator in 1u32..=Share::MAX_DENOMINATOR,
+    ) {
+        let share = Share::new(numerator, denominator);
+        prop_assert_eq!(share.is_some(), numerator <= denominator);
+        let Some(share) = share else { return Ok(()) };
         let exact = u128::from(part) * u128::from(denominator) >= u128::from(whole) * u128::from(numerator);
         prop_assert_eq!(share.met_by(part, whole), exact);
     }
@@ -224,7 +244,8 @@ enum Damage {
 }
 
 fn hostile_char() -> impl Strategy<Value = char> {
-    prop_oneof![8 => proptest::sample::select("019azAZCOHNXFTKBD.,;:!-_~\n\0é😀".chars().collect::<Vec<_>>()), 1 => any::<char>()]
+    let telling: Vec<char> = "019azAZCOHNXFTKBD.,;:!-_~\n\0é😀".chars().collect();
+    prop_oneof![8 => proptest::sample::select(telling), 1 => any::<char>()]
 }
 
 fn hostile_field() -> impl Strategy<Value = String> {
@@ -303,7 +324,8 @@ fn read(policy: &Policy, text: &str, now: Time) -> Option<StoredProblem> {
     let begun = Instant::now();
     let (circuit, problem) = Snapshot::decode(policy, text, fresh.clone());
     let took = begun.elapsed();
-    assert!(took < Duration::from_millis(500), "{took:?} for {} bytes", text.len()); // optimised it is under 5 ms; this is a debug build
+    // Optimised it is well under 5 ms; this may be a debug build on a busy machine.
+    assert!(took < Duration::from_millis(500), "{took:?} for {} bytes", text.len());
     let unread = matches!(problem, Some(StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed));
     assert!(!unread || circuit == fresh);
     is_usable(policy, circuit, now);
