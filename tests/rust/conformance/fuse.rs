@@ -261,8 +261,8 @@ fn policies_of_fuse_are_accepted_and_refused_alike() {
     }
 }
 
-/// Theirs has no grammar and joins by `:`, so none of its names is a key here. Joined by `.` three of eleven are refused: a `:` inside a
-/// part, nothing at all, capitals with a space.
+/// Theirs has no grammar and joins by `:`, so none of its names is a key here. Joined by `.` three of eleven are refused: a `:`
+/// inside a part, nothing at all, capitals with a space.
 #[test]
 fn names_of_fuse_are_keys_once_joined_by_dots() {
     #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Reads the files of `tests/vectors`, replays traces through one adapter per system and compares its answers with the expected ones.
+//! Reads the files of `tests/vectors`, replays traces through one adapter per system and compares its answers.
 
 use std::fmt;
 use std::path::PathBuf;

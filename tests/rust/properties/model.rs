@@ -1,5 +1,5 @@
-//! The rules once more, slow and obvious: every outcome of the episode and every probe is kept in a list, and all is worked out anew
-//! each time it is asked for. It shares words and policies with the core, no rule.
+//! The rules once more, slow and obvious: every outcome of the episode and every probe is kept in a list, and all is worked out
+//! anew each time it is asked for. It shares words and policies with the core, no rule.
 
 use tripcurve::{
     Admission, CallOutcome, Counts, Held, Inspection, JudgeOn, Lease, Permit, PermitKind, PolicyOptions, Rate, Reason, Refusal,
