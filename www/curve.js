@@ -74,7 +74,7 @@ function limitWords({ count, failures, slow }) {
 function drawChart(chart, width, end, lines) {
   const narrow = width < 460;
   const height = Math.round(Math.min(470, Math.max(280, width * 0.82)));
-  const frame = { left: 48, top: 12, width: width - 48 - (narrow ? 50 : 70), height: height - 12 - 46 };
+  const frame = { left: 54, top: 12, width: width - 54 - (narrow ? 54 : 76), height: height - 12 - 50 };
   const at = plane(frame, end);
   chart.replaceChildren();
   set(chart, { viewBox: `0 0 ${width} ${height}`, width, height });
@@ -122,8 +122,8 @@ function drawScales(scale, at, narrow, limit) {
     const size = value % step === 0 ? 9 : 5;
     ticks += `M${x(value)} ${bottom}v${-size}M${x(value)} ${top}v${size}M${left} ${y(value)}h${size}`;
     if (value % step !== 0) continue;
-    scale.append(svg("text", { x: x(value), y: bottom + 17, "text-anchor": "middle", text: value }));
-    scale.append(svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end", text: value }));
+    scale.append(svg("text", { x: x(value), y: bottom + 24, "text-anchor": "middle", text: value }));
+    scale.append(svg("text", { x: left - 12, y: y(value) + 4, "text-anchor": "end", text: value }));
   }
   let grid = "";
   for (let value = step; value < end; value += step) grid += `M${x(value)} ${bottom}V${y(value)}M${x(value)} ${y(value)}H${right}`;
@@ -139,14 +139,14 @@ function drawScales(scale, at, narrow, limit) {
     svg("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top }),
   );
   scale.append(
-    svg("text", { class: "axis", x: (left + right) / 2, y: bottom + 38, "text-anchor": "middle", text: "calls in the window" }),
-    svg("text", { class: "axis", transform: `translate(10 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "failures" }),
+    svg("text", { class: "axis", x: (left + right) / 2, y: bottom + 46, "text-anchor": "middle", text: "calls in the window" }),
+    svg("text", { class: "axis", transform: `translate(9 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "failures" }),
   );
   if (!narrow)
     scale.append(
       svg("text", {
         class: "axis",
-        transform: `translate(${right + 60} ${(top + bottom) / 2}) rotate(90)`,
+        transform: `translate(${right + 66} ${(top + bottom) / 2}) rotate(90)`,
         "text-anchor": "middle",
         text: "share failed",
       }),
@@ -205,10 +205,10 @@ function drawNeedle(group, at) {
     shareFlag: svg(
       "g",
       { class: "flag flag-share" },
-      svg("path", { d: "M0 0l9 -9h38v18h-38z" }),
-      svg("text", { x: 27, y: 4, "text-anchor": "middle" }),
+      svg("path", { d: "M0 0l9 -9h42v18h-42z" }),
+      svg("text", { x: 29, y: 4, "text-anchor": "middle" }),
     ),
-    slow: svg("path", { class: "slow-point", d: "M0 -7L7.5 6H-7.5Z" }),
+    slow: svg("g", { class: "slow-point" }, svg("path", { d: "M0 -7L7.5 6H-7.5Z" }), svg("text", { x: 13, y: 5 })),
     point: svg("g", { class: "point" }, svg("circle", { class: "halo", r: 9 }), svg("circle", { class: "core", r: 3.5 })),
   };
   group.append(...Object.values(parts));
@@ -227,11 +227,12 @@ function moveNeedle({ at, needle, slow }, view) {
   set(needle.crossX, { x1: x, x2: x, y1: y, y2: at.bottom });
   set(needle.crossY, { x1: at.left, x2: x, y1: y, y2: y });
   place(needle.point, x, y);
-  place(needle.callsFlag, x, at.bottom + 13, shown.calls);
-  place(needle.failuresFlag, at.left - 17, y, shown.failures);
+  place(needle.callsFlag, x, at.bottom + 20, shown.calls);
+  place(needle.failuresFlag, at.left - 24, y, shown.failures);
   place(needle.shareFlag, at.right + 1, at.y(share * at.end), percent(share).replace(" ", "\u2009"));
   needle.slow.classList.toggle("is-away", !slow || state !== "closed");
-  place(needle.slow, x, at.y(shown.slow));
+  place(needle.slow, x, at.y(shown.slow), `${shown.slow} slow`);
+  for (const flag of [needle.callsFlag, needle.failuresFlag, needle.shareFlag]) flag.classList.toggle("is-away", shown.calls === 0);
 }
 
 function place(element, x, y, text) {

@@ -36,9 +36,12 @@ export function createHistory() {
     phases.push({ at: Math.max(previous?.at ?? 0, due), state, held });
   }
 
+  /** `kept`: read from storage by a page that had just been loaded. The verdict this tab knew already begins nothing new. */
   function transition(detail) {
-    episode += 1;
-    transitions.push({ ...detail, episode });
+    const known = transitions.at(-1);
+    const again = detail.kept && known?.to === detail.to && known.until === detail.until;
+    if (!again) episode += 1;
+    transitions.push({ ...detail, episode, again });
   }
 
   function trim(now) {
@@ -67,12 +70,17 @@ export function createHistory() {
   }
 
   function transitionAt(at) {
-    return transitions[lastIndex(transitions, at)] ?? null;
+    return transitions[decisive(lastIndex(transitions, at))] ?? null;
+  }
+
+  function decisive(index) {
+    while (transitions[index]?.again) index -= 1;
+    return index;
   }
 
   /** The points of the closed episode that holds at `at`, or of the one that ended in the present outage, and how that one ended. */
   function trailAt(at, closed) {
-    const index = lastIndex(transitions, at);
+    const index = decisive(lastIndex(transitions, at));
     let opened = null;
     let wanted = transitions[index]?.episode ?? 0;
     if (!closed) {
@@ -133,6 +141,7 @@ export function createHistory() {
     trailAt,
     save,
     load,
+    keptAt: (at) => transitions[lastIndex(transitions, at)]?.again === true,
     policy: (policy) => policies.push(policy),
     mark: (at, word) => marks.push({ at, word }),
     call: (call) => calls.push(call),

@@ -100,7 +100,7 @@ async function start() {
       if (last && (last.calls !== base.inspection.counts.calls || last.failures !== base.inspection.counts.failures)) remember();
     }
     const transition = history.transitionAt(base.at);
-    const view = { ...base, now, spanMs: timeline.spanMs, transition, ...history.trailAt(base.at, base.inspection.state === "closed") };
+    const view = { ...base, now, spanMs: timeline.spanMs, transition, kept: history.keptAt(base.at), ...history.trailAt(base.at, base.inspection.state === "closed") };
     for (const each of views) each.render(view);
     timeline.render(view);
     scrubber.render(view, coreReady);

@@ -42,12 +42,13 @@ export function createStatus(root, announcer) {
   }
 
   // Heard once per change of state or reason, not with every tick of the countdown.
-  function announce({ inspection, transition, live }) {
+  function announce(view) {
+    const { inspection, transition } = view;
     const key = `${inspection.state}/${inspection.held}/${transition?.at}`;
     if (key === announced) return;
     const first = announced === "";
     announced = key;
-    if (!first) announcer.textContent = `${STATE_WORDS[inspection.state]}. ${stateSentence({ inspection, transition, live })}`;
+    if (!first) announcer.textContent = `${STATE_WORDS[inspection.state]}. ${stateSentence(view)}`;
   }
   return { render };
 }

@@ -196,11 +196,13 @@ function drawTicks({ ticks }, marks, x, { start, end, spanMs, width }) {
       svg("text", { x: x(at), y: bottom + 20, "text-anchor": "middle", text: fits(x(at)) ? clockTime(at, false) : "" }),
     );
   }
+  let free = -Infinity;
   for (const mark of marks) {
     if (mark.at < start || mark.at > end) continue;
-    ticks.append(
-      svg("path", { class: "event", d: `M${x(mark.at).toFixed(2)} 8V${bottom}` }),
-      svg("text", { class: "event-word", x: x(mark.at) - 5, y: 13, "text-anchor": "end", text: mark.word }),
-    );
+    const position = x(mark.at);
+    ticks.append(svg("path", { class: "event", d: `M${position.toFixed(2)} 8V${bottom}` }, svg("title", { text: `${mark.word}, ${clockTime(mark.at)}` })));
+    if (position - mark.word.length * 7 < free) continue;
+    free = position + 4;
+    ticks.append(svg("text", { class: "event-word", x: position - 5, y: 13, "text-anchor": "end", text: mark.word }));
   }
 }

@@ -57,7 +57,7 @@ export function length(ms, tenths = true) {
 }
 
 /** One sentence for the state, the status line and the screen reader alike. */
-export function stateSentence({ inspection, transition, live }) {
+export function stateSentence({ inspection, transition, live, kept }) {
   const { state, held, probesInFlight } = inspection;
   if (held) return `Held ${held} by hand. Time does not end this.`;
   if (state === "closed") {
@@ -67,7 +67,7 @@ export function stateSentence({ inspection, transition, live }) {
   if (state === "open") {
     if (!transition || transition.to !== "open") return "Calls are refused at once.";
     const counts = countWords(transition);
-    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}.`;
+    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}${kept ? ", kept over the reload" : ""}.`;
   }
   if (probesInFlight > 0) return `${plural(probesInFlight, "probe")} under way; other calls are refused.`;
   return live ? "The next call goes through as a probe." : "The next call would go through as a probe.";
