@@ -1,13 +1,16 @@
 // A circuit breaker for browsers and edge workers. This entry carries the module's bytes; entry/ has those of other hosts.
 
+import bytes from "../pkg/bytes.js";
 import * as api from "./api.js";
 import { inlined } from "./entry/inlined.js";
 import { using } from "./runtime.js";
 
+const source = /* @__PURE__ */ inlined(bytes);
+
 export * from "./api.js";
-export const CircuitBreaker = /* @__PURE__ */ using(inlined, api.CircuitBreaker);
+export const CircuitBreaker = /* @__PURE__ */ using(source, api.CircuitBreaker);
 export type CircuitBreaker = api.CircuitBreaker;
-export const CircuitRegistry = /* @__PURE__ */ using(inlined, api.CircuitRegistry);
+export const CircuitRegistry = /* @__PURE__ */ using(source, api.CircuitRegistry);
 export type CircuitRegistry = api.CircuitRegistry;
-export const wrapFetch = /* @__PURE__ */ using(inlined, api.wrapFetch);
-export const ready = /* @__PURE__ */ using(inlined, api.ready);
+export const wrapFetch = /* @__PURE__ */ using(source, api.wrapFetch);
+export const ready = /* @__PURE__ */ using(source, api.ready);

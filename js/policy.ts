@@ -102,42 +102,48 @@ export function known(options: object, names: readonly string[], within = ""): v
   }
 }
 
-/** Checks a policy and hands it to the core; options are copied. */
-export function parsePolicy(policy: CircuitPolicy): Rules {
-  link();
+/** A policy as the numbers of the boundary's slots: NaN is not given, Infinity is null. Names and types are checked, bounds are not. */
+export function slotsOf(policy: CircuitPolicy): Float64Array {
   const { window = { kind: "time", ms: 30_000 }, ...rest } = object("policy", policy);
   const { kind, ...parts } = object("window", window as unknown as Record<string, unknown>);
   const index = choose("window.kind", kind, KINDS);
   known(parts, PARTS[index] as string[], "window.");
   known(rest, [...Object.keys(POLICY), "window"]);
 
-  const slots = new Array<number>(24).fill(NaN);
+  const slots = new Float64Array(24).fill(NaN);
   slots[0] = index;
   fill(slots, parts, WINDOW, "window.");
   fill(slots, rest, POLICY, "");
+  return slots;
+}
+
+/** Checks a policy and hands it to the core; options are copied. */
+export function parsePolicy(policy: CircuitPolicy): Rules {
+  link();
+  const slots = slotsOf(policy);
   block().set(slots);
   const handle = core.policy();
-  if (handle < 0) throw refused(-1 - handle, policy);
+  if (handle < 0) throw refused(policy, -1 - handle, ...block());
 
   const openMs = policy.openMs ?? 30_000;
   const maxOpenMs = policy.maxOpenMs ?? Math.max(openMs, 300_000);
   return {
     policy: handle,
-    timed: index < 2 || parts.withinMs != null,
+    timed: slots[0]! < 2 || slots[WINDOW.withinMs]! < Infinity,
     slow: policy.slowMs != null,
     maxOpenMs,
     leaseMs: policy.probeLeaseMs === null ? maxOpenMs : (policy.probeLeaseMs ?? Math.max(openMs, 10_000)),
   };
 }
 
-function fill(slots: number[], options: Record<string, unknown>, names: Record<string, number>, within: string): void {
+function fill(slots: Float64Array, options: Record<string, unknown>, names: Record<string, number>, within: string): void {
   for (const [name, slot] of Object.entries(names)) {
     const value = options[name];
     if (value === undefined) continue;
     const choices = CHOICES[name];
     if (choices) slots[slot] = choose(name, value, choices);
     else if (value === null && NULLABLE.includes(name)) slots[slot] = Infinity;
-    else if (FRACTIONS.includes(name)) [slots[slot], slots[slot + 1]] = fraction(within + name, value);
+    else if (FRACTIONS.includes(name)) slots.set(fraction(within + name, value), slot);
     else slots[slot] = number(value);
   }
 }
@@ -167,8 +173,8 @@ function object<T extends object>(field: string, value: T): T {
   throw new InvalidCircuitError(field, value, "must be an object");
 }
 
-function refused(slot: number, policy: CircuitPolicy): InvalidCircuitError {
-  const [problem, min, max] = block();
+/** The error for a slot that the core refused. */
+export function refused(policy: CircuitPolicy, slot: number, problem = 0, min = 0, max = 0): InvalidCircuitError {
   const within = slot < 5;
   const [name] = Object.entries(within ? WINDOW : POLICY).find(([, at]) => at === slot) ?? [""];
   const value = ((within ? policy.window : policy) as Record<string, unknown> | undefined)?.[name];
