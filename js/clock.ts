@@ -15,7 +15,7 @@ export function trusted(clock: () => number, fault: (error: unknown) => void): (
     reading = true;
     try {
       const now = clock();
-      if (now >= 0 && now <= Number.MAX_SAFE_INTEGER) last = now;
+      if (typeof now === "number" && now >= 0 && now <= Number.MAX_SAFE_INTEGER) last = now;
     } catch (error) {
       fault(error);
     }
