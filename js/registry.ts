@@ -9,7 +9,7 @@ import { core, inspect } from "./runtime.js";
 
 /** A circuit that somebody may hold a breaker of. */
 interface Live extends Home {
-  readonly ref: { deref(): CircuitBreaker | undefined };
+  ref: { deref(): CircuitBreaker | undefined };
 }
 
 /**
@@ -66,7 +66,7 @@ export class CircuitRegistry {
     const live: Live = {
       handle,
       keep: undefined,
-      ref: undefined as unknown as Live["ref"],
+      ref: NOBODY,
       enter: () => {
         if (live.handle >= 0 || this.#disposed || (live.handle = this.#make(config)) < 0) return;
         this.#outside.delete(key);
@@ -79,7 +79,7 @@ export class CircuitRegistry {
       },
     };
     const breaker = breakerAt(key, config, live);
-    (live as { ref: Live["ref"] }).ref = this.#collected ? new WeakRef(breaker) : { deref: () => breaker };
+    live.ref = this.#collected ? new WeakRef(breaker) : strongRef(breaker);
     this.#collected?.register(breaker, [key, live]);
     if (this.#disposed) breaker.dispose();
     else if (handle < 0) this.#outside.set(key, live);
@@ -175,6 +175,10 @@ export class CircuitRegistry {
     this.#circuits.set(key, circuit);
   }
 }
+
+const NOBODY = { deref: () => undefined };
+/** Where there are no weak ones. Not inline: what is made beside it must not hold the breaker as well. */
+const strongRef = (breaker: CircuitBreaker): Live["ref"] => ({ deref: () => breaker });
 
 const handleOf = (circuit: number | Live): number => (typeof circuit === "object" ? circuit.handle : circuit);
 const breakerOf = (circuit: number | Live | undefined): CircuitBreaker | undefined => (typeof circuit === "object" ? circuit.ref.deref() : undefined);
