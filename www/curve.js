@@ -110,7 +110,13 @@ function drawChart(chart, width, end, lines) {
   const trail = svg("g", { class: "trail" });
   const needle = svg("g", { class: "needle" });
   chart.append(trail, needle);
-  return { at, trail, needle: drawNeedle(needle, at), slow: lines.slow !== null };
+  return {
+    at,
+    trail,
+    needle: drawNeedle(needle, at),
+    slow: lines.slow !== null,
+    labels: [...chart.querySelectorAll(".on-calls, .on-failures, .on-share")],
+  };
 }
 
 function drawScales(scale, at, narrow, limit) {
@@ -122,15 +128,15 @@ function drawScales(scale, at, narrow, limit) {
     const size = value % step === 0 ? 9 : 5;
     ticks += `M${x(value)} ${bottom}v${-size}M${x(value)} ${top}v${size}M${left} ${y(value)}h${size}`;
     if (value % step !== 0) continue;
-    scale.append(svg("text", { x: x(value), y: bottom + 24, "text-anchor": "middle", text: value }));
-    scale.append(svg("text", { x: left - 12, y: y(value) + 4, "text-anchor": "end", text: value }));
+    scale.append(svg("text", { class: "on-calls", x: x(value), y: bottom + 24, "text-anchor": "middle", text: value }));
+    scale.append(svg("text", { class: "on-failures", x: left - 12, y: y(value) + 4, "text-anchor": "end", text: value }));
   }
   let grid = "";
   for (let value = step; value < end; value += step) grid += `M${x(value)} ${bottom}V${y(value)}M${x(value)} ${y(value)}H${right}`;
   for (let part = 0; part <= 20; part += 1) ticks += `M${right} ${y((part / 20) * end)}h${part % 5 === 0 ? -9 : -5}`;
   for (const part of [0, 25, 50, 75, 100]) {
     if (limit !== null && Math.abs(y(limit * end) - y((part / 100) * end)) < 14) continue;
-    scale.append(svg("text", { x: right + 10, y: y((part / 100) * end) + 4, text: part === 100 ? "100 %" : part }));
+    scale.append(svg("text", { class: "on-share", x: right + 10, y: y((part / 100) * end) + 4, text: part === 100 ? "100 %" : part }));
   }
   scale.prepend(
     svg("path", { class: "grid", d: grid }),
@@ -160,7 +166,7 @@ function drawZone(zone, rule, at, narrow) {
   zone.append(svg("circle", { class: "corner", cx: x(corner[0]), cy: y(corner[1]), r: 3 }));
   const share = rule.share ?? null;
   if (share !== null) {
-    zone.append(svg("text", { class: "limit", x: right + 10, y: y(end * share) + 4, text: Number((share * 100).toFixed(1)) }));
+    zone.append(svg("text", { class: "limit on-share", x: right + 10, y: y(end * share) + 4, text: Number((share * 100).toFixed(1)) }));
     zone.append(svg("path", { class: "judged", d: `M${x(rule.minimum)} ${y(rule.minimum * share)}V${at.bottom}` }));
     if (rule.minimum > 1) {
       const from = at.left + 12;
@@ -190,7 +196,7 @@ function drawZone(zone, rule, at, narrow) {
     );
   }
   const floor = y(0) - y(low);
-  if (floor > 40) zone.append(svg("text", { class: "zone-word", x: x(middle), y: y(low * 0.32) + 4, "text-anchor": "middle", text: "STAYS CLOSED" }));
+  if (floor > 40) zone.append(svg("text", { class: "zone-word", x: right - 14, y: at.bottom - 24, "text-anchor": "end", text: "STAYS CLOSED" }));
 }
 
 function drawNeedle(group, at) {
@@ -215,10 +221,11 @@ function drawNeedle(group, at) {
   return parts;
 }
 
-function moveNeedle({ at, needle, slow }, view) {
+function moveNeedle({ at, needle, slow, labels }, view) {
   const { counts, state } = view.inspection;
   const shown = state === "closed" ? counts : (view.opened?.counts ?? null);
   needle.point.parentNode.classList.toggle("is-away", shown === null);
+  for (const label of labels) label.classList.toggle("is-away", shown !== null && shown.calls > 0 && isUnderFlag(label, at, shown));
   if (shown === null) return;
   const x = at.x(shown.calls);
   const y = at.y(shown.failures);
@@ -233,6 +240,13 @@ function moveNeedle({ at, needle, slow }, view) {
   needle.slow.classList.toggle("is-away", !slow || state !== "closed");
   place(needle.slow, x, at.y(shown.slow), `${shown.slow} slow`);
   for (const flag of [needle.callsFlag, needle.failuresFlag, needle.shareFlag]) flag.classList.toggle("is-away", shown.calls === 0);
+}
+
+// A number of the scale makes room for the flag that stands on it.
+function isUnderFlag(label, { x, y, end }, { calls, failures }) {
+  if (label.matches(".on-calls")) return Math.abs(Number(label.getAttribute("x")) - x(calls)) < 24;
+  const flag = label.matches(".on-failures") ? y(failures) : y((failures / calls) * end);
+  return Math.abs(Number(label.getAttribute("y")) - 4 - flag) < 15;
 }
 
 function place(element, x, y, text) {

@@ -36,7 +36,7 @@ export function createHistory() {
     phases.push({ at: Math.max(previous?.at ?? 0, due), state, held });
   }
 
-  /** `kept`: read from storage by a page that had just been loaded. The verdict this tab knew already begins nothing new. */
+  /** `kept`: read back from storage, over a reload say. The verdict this tab knew already begins nothing new. */
   function transition(detail) {
     const known = transitions.at(-1);
     const again = detail.kept && known?.to === detail.to && known.until === detail.until;
@@ -141,7 +141,10 @@ export function createHistory() {
     trailAt,
     save,
     load,
-    keptAt: (at) => transitions[lastIndex(transitions, at)]?.again === true,
+    keptAt: (at) => {
+      const known = transitions[lastIndex(transitions, at)];
+      return known?.again ? known.kept : null;
+    },
     policy: (policy) => policies.push(policy),
     mark: (at, word) => marks.push({ at, word }),
     call: (call) => calls.push(call),

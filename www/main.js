@@ -31,6 +31,8 @@ async function start() {
   let settings = null;
   let past = null; // the moment shown and the timeline's end while stepping back; null: now
   let coreReady = false;
+  let keptOver = null; // what a verdict was kept over that this tab made itself and now reads from storage
+  let drawing = 0;
 
   function remember(verdict = null) {
     const at = Date.now();
@@ -42,24 +44,24 @@ async function start() {
 
   const listeners = {
     transition(detail) {
-      // A page that has just been loaded reads what the one before it left.
-      const kept = detail.reason === "adopted" && reloaded && Date.now() - loadedAt < 1000;
-      history.transition({ ...detail, kept });
+      history.transition({ ...detail, kept: detail.reason === "adopted" ? keptOver : null });
       remember();
-      frame();
+      refresh();
     },
     outcome(detail) {
       traffic.outcome(detail);
       remember(detail.stale ? null : detail.verdict);
-      frame();
+      refresh();
     },
     rejected: () => remember(),
     diagnostic: ({ message }) => complain(message),
   };
 
-  const traffic = createTraffic({ connection: () => connection, history, slowMs: () => settings.policy.slowMs ?? null, changed: () => frame() });
-  const reloaded = history.load(loadedAt);
-  if (reloaded) history.mark(loadedAt, "reloaded");
+  const traffic = createTraffic({ connection: () => connection, history, slowMs: () => settings.policy.slowMs ?? null, changed: refresh });
+  if (history.load(loadedAt)) {
+    keptOver = "the reload";
+    history.mark(loadedAt, "reloaded");
+  }
 
   const timelineRoot = find("#timeline");
   const timeline = createTimeline(timelineRoot, history, (at) => seek(at));
@@ -90,6 +92,14 @@ async function start() {
     return { live: true, at: now, end: now, inspection: circuit.inspect(), policy: complete(settings.policy) };
   }
 
+  /** Many outcomes between two pictures make one. */
+  function refresh() {
+    drawing ||= requestAnimationFrame(() => {
+      drawing = 0;
+      frame();
+    });
+  }
+
   function frame() {
     if (!connection || document.hidden) return;
     const now = Date.now();
@@ -100,7 +110,14 @@ async function start() {
       if (last && (last.calls !== base.inspection.counts.calls || last.failures !== base.inspection.counts.failures)) remember();
     }
     const transition = history.transitionAt(base.at);
-    const view = { ...base, now, spanMs: timeline.spanMs, transition, kept: history.keptAt(base.at), ...history.trailAt(base.at, base.inspection.state === "closed") };
+    const view = {
+      ...base,
+      now,
+      spanMs: timeline.spanMs,
+      transition,
+      kept: history.keptAt(base.at),
+      ...history.trailAt(base.at, base.inspection.state === "closed"),
+    };
     for (const each of views) each.render(view);
     timeline.render(view);
     scrubber.render(view, coreReady);
@@ -111,11 +128,15 @@ async function start() {
   createPolicyForm(find("#policy"), (next, fromElsewhere) => {
     const fresh = connect(service.url, next, listeners);
     connection?.close();
-    if (settings) history.mark(Date.now(), fromElsewhere ? "policy (other tab)" : "policy");
+    if (settings) {
+      keptOver = "the change of policy";
+      history.mark(Date.now(), fromElsewhere ? "policy (other tab)" : "policy");
+    }
     connection = fresh;
     settings = next;
     history.policy(next.policy);
     remember();
+    keptOver = null;
     frame();
   });
 

@@ -200,7 +200,9 @@ function drawTicks({ ticks }, marks, x, { start, end, spanMs, width }) {
   for (const mark of marks) {
     if (mark.at < start || mark.at > end) continue;
     const position = x(mark.at);
-    ticks.append(svg("path", { class: "event", d: `M${position.toFixed(2)} 8V${bottom}` }, svg("title", { text: `${mark.word}, ${clockTime(mark.at)}` })));
+    ticks.append(
+      svg("path", { class: "event", d: `M${position.toFixed(2)} 8V${bottom}` }, svg("title", { text: `${mark.word}, ${clockTime(mark.at)}` })),
+    );
     if (position - mark.word.length * 7 < free) continue;
     free = position + 4;
     ticks.append(svg("text", { class: "event-word", x: position - 5, y: 13, "text-anchor": "end", text: mark.word }));

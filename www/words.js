@@ -17,9 +17,9 @@ const REASON_WORDS = {
   adopted: "from another tab",
 };
 
-/** A transition's reason. `kept`: adopted from storage by a page that had just been loaded. */
+/** A transition's reason. `kept`: what a verdict of this tab was kept over, when it was read back from storage. */
 export function reasonWords(transition) {
-  if (transition.reason === "adopted" && transition.kept) return "kept over the reload";
+  if (transition.kept) return `kept over ${transition.kept}`;
   return REASON_WORDS[transition.reason] ?? transition.reason;
 }
 
@@ -67,7 +67,7 @@ export function stateSentence({ inspection, transition, live, kept }) {
   if (state === "open") {
     if (!transition || transition.to !== "open") return "Calls are refused at once.";
     const counts = countWords(transition);
-    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}${kept ? ", kept over the reload" : ""}.`;
+    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}${kept ? `, kept over ${kept}` : ""}.`;
   }
   if (probesInFlight > 0) return `${plural(probesInFlight, "probe")} under way; other calls are refused.`;
   return live ? "The next call goes through as a probe." : "The next call would go through as a probe.";

@@ -91,6 +91,19 @@ test("a policy that cannot be is told beside its field and the circuit goes on u
     assert.equal(await callsOf(page, "success"), 1);
   }));
 
+test("an open circuit stays open under another policy, for the same reason", () =>
+  withPage(async ({ page }) => {
+    await setPolicy(page, { openMs: 60_000 });
+    await setService(page, "failing");
+    await send(page, 5);
+    const until = () => page.locator("#status").getAttribute("data-until");
+    const before = await until();
+    await setPolicy(page, { minimumCalls: 8 });
+    assert.equal(await stateOf(page), "Open");
+    assert.equal(await until(), before);
+    assert.match(await page.locator(".status-sentence").textContent(), /5 of 5 calls failed, kept over the change of policy/);
+  }));
+
 test("the line on the curve follows the policy", () =>
   withPage(async ({ page }) => {
     const line = page.locator(".curve .line-open");

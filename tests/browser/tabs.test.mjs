@@ -20,6 +20,7 @@ test("both tabs show the verdict of one, say that it came from elsewhere, and bo
     assert.ok(added.length >= 1, "the second tab has a process of its own");
     assert.equal(await stateOf(other), "Closed");
 
+    await page.bringToFront();
     await setService(page, "failing");
     await send(page, 5);
     await waitForState(page, "Open");
@@ -28,6 +29,7 @@ test("both tabs show the verdict of one, say that it came from elsewhere, and bo
     assert.match(await other.locator("#transitions").textContent(), /from another tab/);
     assert.equal(await other.locator("#status").getAttribute("data-until"), await page.locator("#status").getAttribute("data-until"));
 
+    await other.bringToFront();
     await setService(other, "working");
     await waitForState(other, "Half-open");
     await send(other, 2);
