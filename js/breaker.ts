@@ -428,7 +428,7 @@ export class CircuitBreaker {
     } else if (token < -16 && token > -20) {
       this.#rejected(token + 16, at, true);
     } else if (token < -20 && runtime.refusal !== undefined) {
-      this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, "no_wasm");
+      this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, true);
     }
     return token;
   }
@@ -482,7 +482,7 @@ export class CircuitBreaker {
         if (said !== undefined) ({ verdict, duration = took, until } = parseOutcome(said));
       } catch (error) {
         verdict = IGNORED;
-        this.#diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, "classify");
+        if (this.#diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, true)) report(error);
       }
     }
 
@@ -658,16 +658,15 @@ export class CircuitBreaker {
     });
   }
 
-  /** `once`: a cause that is told once only, and to the host as well, since it is somebody's mistake. */
-  #diagnose(code: string, message: string, cause?: unknown, once?: string): void {
-    if (once !== undefined) {
-      if (this.#config.told.has(once)) return;
-      this.#config.told.add(once);
-      report(cause);
-    }
+  /** `once`: for all calls together. Gives whether it was told now. */
+  #diagnose(code: string, message: string, cause?: unknown, once = false): boolean {
+    const { told, clock } = this.#config;
+    if (once && told.has(code)) return false;
+    if (once) told.add(code);
     if (this.#heard("diagnostic")) {
-      this.#emit("diagnostic", { key: this.key, code, message, at: this.#config.clock(), ...(cause === undefined ? {} : { cause }) });
+      this.#emit("diagnostic", { key: this.key, code, message, at: clock(), ...(cause === undefined ? {} : { cause }) });
     }
+    return true;
   }
 
   #restore(text: string, at: number): void {

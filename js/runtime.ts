@@ -2,6 +2,8 @@
 
 // Linked by hand: what wasm-bindgen would add for strings and errors is larger than all of this, and works at import.
 
+import { report } from "./host.js";
+
 /** What runs the circuits; `none`: the host refuses WebAssembly, and calls pass uncounted. */
 export type Backend = "wasm" | "js" | "none";
 
@@ -84,6 +86,7 @@ export function link(): void {
     install(new WebAssembly.Instance("byteLength" in given ? new WebAssembly.Module(given) : given, imports));
   } catch (error) {
     refusal = error ?? "refused";
+    report(refusal);
   }
 }
 

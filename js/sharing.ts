@@ -133,6 +133,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     const within = <T>(work: Awaitable<T>): Awaitable<T> => (patient && isThenable(work) ? deadline(work, 10 * storeTimeoutMs) : work);
     readAt = clock();
     return then(within(store.get(key)), (found) => {
+      if (unread) join();
       const bits = meet(found?.snapshot);
       const [state, , , , until] = inspect(member.handle(), clock());
       // Only an open verdict that is not due is ever said again, and once per staleness of the store: else old verdicts would come back.
@@ -219,7 +220,12 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     },
     first(waitUntil) {
       unread = false; // a store that calls back finds it read
-      const reading: Awaitable<Stored | null | undefined> = attempt<Stored | null | undefined>(() => store.get(key), failed);
+      let reading: Awaitable<Stored | null> = null;
+      try {
+        reading = store.get(key);
+      } catch (error) {
+        failed(error);
+      }
       if (!isThenable(reading)) {
         join();
         meet(reading?.snapshot, local);

@@ -1,0 +1,267 @@
+// localStorage and Workers KV, each with what its real one does to people.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import test from "node:test";
+import { CircuitBreaker } from "tripcurve";
+import { kvStore } from "tripcurve/stores/kv";
+import { localStorageStore } from "tripcurve/stores/local-storage";
+import { fakeClock } from "tripcurve/testing";
+import { B0, outcomeOf, repeat, ticks } from "./help.mjs";
+
+const T = 1_700_000_000_000;
+const down = () => Promise.reject(new Error("down"));
+
+function tab({ clock = fakeClock(T), policy = {}, store = localStorageStore(), ...options } = {}) {
+  const breaker = new CircuitBreaker("http.shop", { ...B0, ...policy }, { clock, store, ...options });
+  const told = [];
+  breaker.on("diagnostic", ({ code, cause }) => told.push(`${code} ${cause?.name}`));
+  const fail = (times = 1) => repeat(times, () => breaker.run(down).catch(() => {}));
+  return { breaker, clock, told, fail };
+}
+
+/** A localStorage of the browser's kind, and its events. */
+async function browser(work, area = new Map(), { getter, ...overrides } = {}) {
+  const storage = {
+    getItem: (key) => area.get(key) ?? null,
+    setItem: (key, value) => void area.set(key, String(value)),
+    removeItem: (key) => void area.delete(key),
+    ...overrides,
+  };
+  const listeners = new Set();
+  Object.defineProperty(globalThis, "localStorage", { configurable: true, get: getter ?? (() => storage) });
+  globalThis.addEventListener = (type, listener) => type === "storage" && listeners.add(listener);
+  globalThis.removeEventListener = (_, listener) => listeners.delete(listener);
+  try {
+    await work({ area, listeners, change: (key, newValue) => listeners.forEach((listener) => listener({ key, newValue })) });
+  } finally {
+    for (const name of ["localStorage", "addEventListener", "removeEventListener"]) delete globalThis[name];
+  }
+}
+
+test("a circuit in localStorage survives a reload, under its own key", () =>
+  browser(async ({ area }) => {
+    area.set("theirs", "untouched");
+    const clock = fakeClock(T);
+    const before = tab({ clock });
+    await before.fail(4);
+    assert.deepEqual([...area.keys()], ["theirs", "tripcurve:http.shop"]);
+    assert.equal(area.get("tripcurve:http.shop"), before.breaker.snapshot());
+    const after = tab({ clock });
+    assert.equal(after.breaker.state, "open");
+    assert.equal((await outcomeOf(after.breaker.run(() => 1))).error.retryAt, T + 1_000);
+  }));
+
+test("another prefix is another place", () =>
+  browser(async ({ area }) => {
+    await tab({ store: localStorageStore({ prefix: "mine/" }) }).fail(4);
+    assert.deepEqual([...area.keys()], ["mine/http.shop"]);
+  }));
+
+test("another tab's verdict comes with the event, from the event's own value", () =>
+  browser(async ({ area, change }) => {
+    const clock = fakeClock(T);
+    const here = tab({ clock });
+    await here.breaker.run(() => 1);
+    const elsewhere = new CircuitBreaker("http.shop", B0, { clock });
+    elsewhere.force("open");
+    change("tripcurve:other", elsewhere.snapshot());
+    change(null, null);
+    change("tripcurve:http.shop", null);
+    assert.equal(here.breaker.state, "closed");
+    area.set("tripcurve:http.shop", "stale, as another process sees it");
+    change("tripcurve:http.shop", elsewhere.snapshot());
+    assert.equal(here.breaker.state, "open");
+  }));
+
+test("a disposed circuit listens no more", () =>
+  browser(async ({ listeners }) => {
+    const { breaker } = tab();
+    await breaker.run(() => 1);
+    assert.equal(listeners.size, 1);
+    breaker.dispose();
+    assert.equal(listeners.size, 0);
+  }));
+
+const quota = () => { throw new DOMException("full", "QuotaExceededError"); };
+const forbidden = () => { throw new DOMException("denied", "SecurityError"); };
+const broken = {
+  "forbidden": [{ getter: forbidden }, "store_failed SecurityError"],
+  "null": [{ getter: () => null }, "store_failed Error"],
+  "missing": [{ getter: () => undefined }, "store_failed Error"],
+  "unreadable": [{ getItem: forbidden }, "store_failed SecurityError"],
+  "full": [{ setItem: quota }, "store_failed QuotaExceededError"],
+};
+for (const [name, [overrides, diagnostic]] of Object.entries(broken)) {
+  test(`where localStorage is ${name} the circuit lives in memory, and says so once (R28)`, () =>
+    browser(async () => {
+      const { breaker, clock, told, fail } = tab();
+      assert.equal(breaker.state, "closed");
+      await fail(4);
+      assert.equal(breaker.state, "open");
+      clock.advance(1_000);
+      assert.equal(await breaker.run(() => "probe"), "probe");
+      assert.equal(breaker.state, "closed");
+      assert.deepEqual(told, [diagnostic]);
+    }, new Map(), overrides));
+}
+
+test("a quota that fails twice and then not: the third move is stored, and attempts are counted in moves, not in calls (R28)", () => {
+  let writes = 0;
+  const area = new Map();
+  return browser(
+    async () => {
+      const { breaker } = tab();
+      breaker.force("open");
+      await repeat(100, () => outcomeOf(breaker.run(() => 1)));
+      breaker.reset();
+      await repeat(100, () => outcomeOf(breaker.run(() => 1)));
+      assert.equal(writes, 2);
+      breaker.force("open");
+      assert.equal(area.get("tripcurve:http.shop"), breaker.snapshot());
+    },
+    area,
+    { setItem: (key, value) => (++writes <= 2 ? quota() : area.set(key, value)) },
+  );
+});
+
+test("nothing of localStorage is touched at import or when a breaker is made (R28)", () => {
+  const script = `
+    let touched = 0;
+    Object.defineProperty(globalThis, "localStorage", { get() { touched++; throw new Error("touched") } });
+    const { CircuitBreaker } = await import("tripcurve");
+    const { localStorageStore } = await import("tripcurve/stores/local-storage");
+    new CircuitBreaker("a", {}, { store: localStorageStore() });
+    console.log(touched);`;
+  assert.equal(execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), encoding: "utf8" }), "0\n");
+});
+
+// ---- Workers KV
+
+/** KV as in production: one write a second for each key (429), no expiry under a minute (400), readings and misses up to a minute old. */
+function fakeKv(clock) {
+  const kv = { values: new Map(), puts: [], refused: 0 };
+  const seen = new Map();
+  kv.get = async (key) => {
+    const cached = seen.get(key);
+    if (cached && clock() - cached.at < 60_000) return cached.value;
+    const value = kv.values.get(key) ?? null;
+    seen.set(key, { value, at: clock() });
+    return value;
+  };
+  kv.put = async (key, value, { expirationTtl } = {}) => {
+    if (expirationTtl < 60) throw new Error("KV PUT failed: 400 Invalid expiration_ttl");
+    const last = kv.puts.at(-1);
+    if (last && clock() - last.at < 1_000) {
+      kv.refused++;
+      throw new Error("KV PUT failed: 429 Too Many Requests");
+    }
+    kv.puts.push({ key, value, expirationTtl, at: clock() });
+    kv.values.set(key, value);
+  };
+  kv.delete = async (key) => void kv.values.delete(key);
+  return kv;
+}
+
+test("KV takes at most one write a second, and the last one holds the final state (R10 a)", async () => {
+  const clock = fakeClock(T);
+  const kv = fakeKv(clock);
+  const { breaker, told } = tab({ clock, store: kvStore(kv), policy: { openMs: 100, minimumCalls: 2 } });
+  const states = new Set();
+  for (let i = 0; i < 100; i++) {
+    const { error } = await outcomeOf(breaker.run(() => (i % 20 < 10 ? down() : "fine")));
+    assert.ok(!error || error.message === "down" || error.code === "ERR_CIRCUIT_OPEN");
+    states.add(breaker.state);
+    await ticks(20);
+    clock.advance(10);
+  }
+  assert.deepEqual([...states].sort(), ["closed", "open"]);
+  assert.ok(kv.puts.length <= 2, `${kv.puts.length} writes`);
+  clock.advance(1_000);
+  await breaker.flush();
+  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
+  assert.deepEqual([kv.refused, told], [0, []]);
+});
+
+test("what waits for its second is written inside waitUntil (R10)", async () => {
+  const kv = fakeKv(Date.now);
+  const works = [];
+  const { breaker } = tab({ clock: Date.now, store: kvStore(kv), waitUntil: (work) => works.push(work) });
+  breaker.force("open");
+  await ticks(20);
+  breaker.reset();
+  breaker.force("open");
+  await Promise.all(works);
+  assert.equal(kv.puts.length, 2);
+  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
+  assert.ok(kv.puts[1].at - kv.puts[0].at >= 1_000);
+});
+
+test("without waitUntil it is written with the next call", async () => {
+  const clock = fakeClock(T);
+  const kv = fakeKv(clock);
+  const { breaker } = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
+  breaker.force("open");
+  await ticks(20);
+  breaker.reset();
+  await ticks(20);
+  assert.equal(kv.puts.length, 1);
+  clock.advance(1_000);
+  await breaker.run(() => 1);
+  await ticks(20);
+  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
+});
+
+test("a write another isolate made impossible is made later", async () => {
+  const clock = fakeClock(T);
+  const kv = fakeKv(clock);
+  const one = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
+  const two = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
+  one.breaker.reset();
+  await ticks(20);
+  clock.advance(10);
+  two.breaker.force("open");
+  await ticks(20);
+  assert.equal(kv.refused, 1);
+  clock.advance(2_000);
+  await outcomeOf(two.breaker.run(() => 1));
+  await ticks(20);
+  assert.equal(kv.values.get("tripcurve:http.shop"), two.breaker.snapshot());
+});
+
+test("KV never expires in less than a minute, and never before the circuit is through with it (R10 b, R15)", async () => {
+  for (const openMs of [1_000, 59_000, 600_000, 7_200_000, 30 * 86_400_000]) {
+    const clock = fakeClock(T);
+    const kv = fakeKv(clock);
+    const { breaker } = tab({ clock, store: kvStore(kv), policy: { openMs, maxOpenMs: Math.max(openMs, 300_000) } });
+    breaker.force("open");
+    await ticks(20);
+    const [{ expirationTtl }] = kv.puts;
+    assert.ok(Number.isInteger(expirationTtl) && expirationTtl >= 60 && expirationTtl * 1_000 >= openMs + B0.probeLeaseMs, `${expirationTtl}`);
+  }
+});
+
+test("a healthy circuit reads KV once a minute and never writes", async () => {
+  const clock = fakeClock(T);
+  const kv = fakeKv(clock);
+  let gets = 0;
+  const store = kvStore({ ...kv, get: (key) => (gets++, kv.get(key)), put: kv.put });
+  const { breaker } = tab({ clock, store });
+  for (let i = 0; i < 100; i++) {
+    await breaker.run(() => 1);
+    clock.advance(1_200);
+    await ticks(20);
+  }
+  assert.deepEqual([gets, kv.puts.length], [2, 0]);
+});
+
+test("an isolate learns of an outage from KV", async () => {
+  const clock = fakeClock(T);
+  const kv = fakeKv(clock);
+  const policy = { openMs: 300_000 };
+  const one = tab({ clock, store: kvStore(kv), policy });
+  await one.fail(4);
+  await ticks(20);
+  clock.advance(60_000);
+  const two = tab({ clock, store: kvStore(kv), policy });
+  assert.equal((await outcomeOf(two.breaker.run(() => 1))).error.code, "ERR_CIRCUIT_OPEN");
+});
