@@ -177,3 +177,52 @@ mod idle {
         }
     }
 }
+
+/// Ends that random scripts seldom hit to the millisecond.
+mod ends {
+    use super::*;
+    use tripcurve::{Factor, Policy, PolicyOptions, Rate};
+
+    fn options() -> PolicyOptions {
+        PolicyOptions { failure_rate: Rate::Off, failures: Some(1), open_ms: 100, backoff: Factor::TWO, ..PolicyOptions::default() }
+    }
+
+    #[test]
+    fn a_closed_period_as_long_as_the_open_time_ends_the_backoff() {
+        let policy = Policy::parse(options()).unwrap();
+        for (closed_ms, open_ms) in [(99, 200), (100, 100), (101, 100)] {
+            let mut circuit = Snapshot::closed(&policy, 1, at(T0));
+            circuit.record(&policy, CallOutcome::failure(), at(T0)); // opens for 100
+            circuit.record(&policy, CallOutcome::failure(), at(T0 + 100)); // reopens for 200
+            circuit.record(&policy, CallOutcome::success(), at(T0 + 300)); // closes
+            let t = T0 + 300 + closed_ms;
+            let opened = circuit.record(&policy, CallOutcome::failure(), at(t)).transitions[1].unwrap();
+            assert_eq!(opened.until, Some(at(t + open_ms)), "closed for {closed_ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_clock_may_go_back_by_the_longest_open_time_and_no_further() {
+        let policy = Policy::parse(PolicyOptions { max_open_ms: Some(500), ..options() }).unwrap();
+        let mut circuit = Snapshot::closed(&policy, 1, at(T0));
+        circuit.record(&policy, CallOutcome::failure(), at(T0));
+        for (back, until) in [(499, T0 + 100), (500, T0 + 100), (501, T0 + 100 - 501)] {
+            assert_eq!(circuit.inspect(&policy, at(T0 - back)).until, Some(at(until)), "{back} ms back");
+        }
+    }
+
+    #[test]
+    fn a_retry_after_counts_only_where_it_opens_and_within_the_cap() {
+        let policy = Policy::parse(PolicyOptions { failures: Some(2), max_open_ms: Some(500), ..options() }).unwrap();
+        for (asked, until) in [(0, 100), (99, 100), (101, 101), (500, 500), (501, 500), (1 << 52, 500)] {
+            let mut circuit = Snapshot::closed(&policy, 1, at(T0));
+            let busy = CallOutcome::failure().retry_at(at(T0 + asked));
+            assert_eq!(circuit.record(&policy, busy, at(T0)).transitions, [None, None]);
+            assert_eq!(
+                circuit.record(&policy, busy, at(T0)).transitions[1].unwrap().until,
+                Some(at(T0 + until)),
+                "asked for {asked}"
+            );
+        }
+    }
+}

@@ -69,7 +69,8 @@ impl Group {
         let found = mine.adopt(&self.policy, theirs, now);
         let nothing_to_fence = before.state() == State::Open;
         assert!(found.adopted || nothing_to_fence || mine.generation() == before.generation(), "fenced for nothing");
-        assert!(!found.repair || (found.behind && mine.state() == State::Open));
+        let not_due = mine.inspect(&self.policy, now).until.is_some();
+        assert_eq!(found.repair, found.behind && not_due);
         found
     }
 
