@@ -47,16 +47,15 @@ export function createCurve(root) {
     const shown = state === "closed" ? counts : (view.opened?.counts ?? counts);
     const opens = limitWords(lines);
     say(reading.share, shown.calls > 0 ? percent(shown.failures / shown.calls) : "–");
-    say(
-      reading.counts,
-      state === "closed" || view.opened ? `${shown.failures} of ${plural(shown.calls, "call")} failed` : "Nothing is counted while open",
-    );
+    say(reading.counts, state === "closed" || view.opened ? shareWords(shown) : "Nothing is counted while open");
     say(reading.limit, state === "closed" ? (held === "closed" ? "held closed: never opens" : opens) : openedWords(view));
     root.classList.toggle("is-parked", state !== "closed");
-    say(summary, `${counts.failures} of ${plural(counts.calls, "call")} in the window failed; ${opens}.`);
+    say(summary, `${shareWords(counts)}; ${opens}.`);
   }
   return { render };
 }
+
+const shareWords = ({ calls, failures }) => (calls === 0 ? "No calls counted yet" : `${failures} of ${plural(calls, "call")} failed`);
 
 function openedWords({ opened, inspection }) {
   if (inspection.held) return "held open by hand";

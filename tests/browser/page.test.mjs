@@ -67,6 +67,14 @@ for (const [mode, kind] of [
     }));
 }
 
+test("a service that is gone altogether opens the circuit like any failure", () =>
+  withPage(async ({ page, demo }) => {
+    await demo.service.close();
+    await send(page, 5);
+    assert.equal(await callsOf(page, "failure"), 5);
+    assert.equal(await stateOf(page), "Open");
+  }));
+
 test("while the service hangs under steady traffic the page answers and the service can be switched back", () =>
   withPage(async ({ page }) => {
     await setPolicy(page, { timeoutMs: 500, openMs: 800, jitter: 0 });
