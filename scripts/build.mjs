@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { StepError, exclusively, fail, filesUnder, fingerprint, isCurrent, isMain, output, root, run, stamp, timed, unstamp } from "./shell.mjs";
 
+/** `published`: what the sources in js/ import. The runtime is linked by hand, so its glue stays behind. */
 const modules = [
-  { name: "tripcurve", label: "Wasm runtime", folder: "pkg", cargo: [] },
-  { name: "core", label: "Wasm core on plain objects", folder: "pkg/core", cargo: ["--features", "objects"] },
+  { name: "tripcurve", label: "Wasm runtime", folder: "pkg", cargo: [], published: ["tripcurve_bg.wasm", "bytes.js"] },
+  { name: "core", label: "Wasm core on plain objects", folder: "pkg/core", cargo: ["--features", "objects"], published: ["core_bg.wasm", "core_bg.js", "bytes.js"] },
 ];
 
 export const build = () =>
   exclusively("build", async () => {
     const source = wasmInputs();
-    for (const module of modules) if (module.name !== "core" || filesUnder("src/wasm/src/objects.rs", "src/wasm/src/objects").length > 0) await buildWasm(module, source);
+    for (const module of modules) await buildWasm(module, source);
     await buildPackage();
   });
 
@@ -68,7 +69,7 @@ async function writeBytes(path, bytes) {
 }
 
 async function buildPackage() {
-  const copied = modules.flatMap(({ name, folder }) => ["_bg.js", "_bg.wasm"].map((suffix) => `${folder}/${name}${suffix}`).concat(`${folder}/bytes.js`));
+  const copied = modules.flatMap(({ folder, published }) => published.map((file) => `${folder}/${file}`));
   const inputs = fingerprint(filesUnder("js", "tsconfig.json", "scripts/build.mjs", "node_modules/typescript/package.json", "pkg"));
   const dist = join(root, "dist");
   if (isCurrent("dist", inputs) && existsSync(join(dist, "js", "index.js"))) return;
@@ -77,7 +78,7 @@ async function buildPackage() {
     const next = join(root, "target", "dist-next");
     rmSync(next, { recursive: true, force: true });
     await run("tsc", ["--project", "tsconfig.json", "--outDir", next]);
-    for (const file of copied.filter((name) => existsSync(join(root, name)))) {
+    for (const file of copied) {
       mkdirSync(join(next, file, ".."), { recursive: true });
       copyFileSync(join(root, file), join(next, file));
     }

@@ -45,7 +45,7 @@ const steps = [
 function nodeTests(folder) {
   const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
-  return run(process.execPath, ["--test", "--test-concurrency=1", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
+  return run(process.execPath, ["--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
     env: { CHROMIUM: chromiumPath },
   });
 }
