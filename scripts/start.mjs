@@ -17,3 +17,6 @@ server.on("exit", (code, signal) => process.exit(signal ? 0 : code ?? 1));
 // Ctrl-C reaches the whole process group; only a signal sent to this process alone has to be passed on.
 process.on("SIGINT", () => {});
 for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => server.kill(signal));
+// npm gives a signal to the shell between it and us, and that shell keeps it to itself.
+const parent = process.ppid;
+if (process.env.npm_lifecycle_event) setInterval(() => process.ppid !== parent && server.kill(), 500).unref();
