@@ -31,30 +31,42 @@ class Circuit {
 
 /** A `CircuitBreaker`. What it tells about itself must agree with what it shows. */
 class Guarded extends Circuit {
-  #generation;
   #refusals = [];
   #outcomes = [];
+  #fault;
 
   constructor(policy, trace, { clock, store, outcomes = true } = {}) {
     super(trace.t0, clock);
     this.breaker = new CircuitBreaker("trace.circuit", policy, { clock: this.clock, store });
-    this.breaker.on("transition", (moved) => {
+    this.#listen("transition", (moved) => {
       assert.equal(moved.from, this.state, "a transition leaves the state that the last one entered");
       assert.equal(moved.at, this.clock());
       this.state = moved.to;
       this.since = moved.at;
       if (moved.reason !== "adopted") this.moved.push(moved);
     });
-    this.breaker.on("rejected", ({ reason, retryAt }) => this.#refusals.push({ reason, retryAt }));
-    this.breaker.on("diagnostic", ({ code, cause }) => assert.fail(`${code}: ${cause}`));
-    if (outcomes) this.breaker.on("outcome", (outcome) => this.#outcomes.push(outcome));
+    this.#listen("rejected", ({ reason, retryAt }) => this.#refusals.push({ reason, retryAt }));
+    this.#listen("diagnostic", ({ code, cause }) => assert.fail(`${code}: ${cause}`));
+    if (outcomes) this.#listen("outcome", (outcome) => this.#outcomes.push(outcome));
   }
 
   inspect() {
+    if (this.#fault) throw this.#fault;
     const now = this.breaker.inspect();
     if (now.state === this.state) this.since = now.since;
     else assert.deepEqual([this.state, now.state], ["open", "half_open"], "every move is reported");
     return now;
+  }
+
+  /** What a listener throws is reported and goes no further, so that it is kept for the next reading. */
+  #listen(event, hear) {
+    this.breaker.on(event, (detail) => {
+      try {
+        hear(detail);
+      } catch (error) {
+        this.#fault ??= error;
+      }
+    });
   }
 
   /** The window's part of the stored text. */
