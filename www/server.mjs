@@ -117,9 +117,9 @@ async function main() {
   console.log(`
   Tripcurve is at ${demo.url}   (the service it calls: ${demo.service.url})
 
-    1  Set the service to "503" and watch the point climb to the curve: the circuit opens.
+    1  Set steady calls going, then the service to "503": the point climbs to the curve and the circuit opens.
     2  Reload the page while it is open: it is still open, with the same countdown.
-    3  Set the service to "Working": the next probe goes through and the circuit closes.
+    3  Set steady calls going and the service to "Working": two probes go through and the circuit closes.
     4  Open the page in a second tab: both show the same verdict.
 
   Ctrl+C ends it.
