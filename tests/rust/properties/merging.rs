@@ -1,7 +1,7 @@
 //! Copies of one circuit become one, in whatever order they meet.
 
 use proptest::prelude::*;
-use tripcurve::{Admission, Adoption, CallOutcome, Permit, Policy, Snapshot, State, Time};
+use tripcurve::{Admission, Adoption, CallOutcome, Permit, PermitKind, Policy, Snapshot, State, Time};
 
 use crate::cases;
 use crate::given::{held, outcome, policy, state, T0};
@@ -18,6 +18,8 @@ enum Deed {
     Reset,
     /// Reads what another participant would have written.
     Meet(usize),
+    /// Reads what somebody, perhaps itself, wrote earlier; which: modulo the number of texts so far.
+    MeetOld(usize),
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -30,12 +32,15 @@ fn deed() -> impl Strategy<Value = Deed> {
         1 => Just(Deed::Release),
         1 => Just(Deed::Reset),
         4 => (0usize..3).prop_map(Deed::Meet),
+        2 => any::<usize>().prop_map(Deed::MeetOld),
     ]
 }
 
 struct Participant {
     circuit: Snapshot,
     permits: Vec<Permit>,
+    /// Probes whose result it has seen.
+    settled: Vec<u32>,
     /// What its clock shows more than the true time, less an hour.
     ahead: u64,
 }
@@ -44,6 +49,8 @@ struct Group {
     policy: Policy,
     all: Vec<Participant>,
     t: u64,
+    /// Every text so far, and whose it was.
+    written: Vec<(usize, String)>,
 }
 
 impl Group {
@@ -51,9 +58,10 @@ impl Group {
         let participant = |(i, ahead)| Participant {
             circuit: Snapshot::closed(&policy, i as u32 + 1, at(T0 + ahead)),
             permits: Vec::new(),
+            settled: Vec::new(),
             ahead,
         };
-        Group { policy, all: ahead.into_iter().enumerate().map(participant).collect(), t: T0 }
+        Group { policy, all: ahead.into_iter().enumerate().map(participant).collect(), t: T0, written: Vec::new() }
     }
 
     fn now(&self, i: usize) -> Time {
@@ -63,7 +71,13 @@ impl Group {
     fn meet(&mut self, i: usize, j: usize) -> Adoption {
         let now = self.now(i);
         let text = self.all[j].circuit.encode();
-        let theirs = read(&self.policy, &text);
+        let found = self.read(i, &text, now);
+        self.written.push((j, text));
+        found
+    }
+
+    fn read(&mut self, i: usize, text: &str, now: Time) -> Adoption {
+        let theirs = read(&self.policy, text);
         let before = self.all[i].circuit.clone();
         let mine = &mut self.all[i].circuit;
         let found = mine.adopt(&self.policy, theirs, now);
@@ -71,6 +85,11 @@ impl Group {
         assert!(found.adopted || nothing_to_fence || mine.generation() == before.generation(), "fenced for nothing");
         let not_due = mine.inspect(&self.policy, now).until.is_some();
         assert_eq!(found.repair, found.behind && not_due);
+        if !matches!(self.policy.options().probe_lease, tripcurve::Lease::Never) {
+            let mut then = mine.clone();
+            then.at(&self.policy, now);
+            assert!(!self.all[i].settled.iter().any(|id| then.is_probing(*id)), "a probe came back");
+        }
         found
     }
 
@@ -79,7 +98,7 @@ impl Group {
             self.t += ms;
             let now = self.now(*i);
             let policy = &self.policy;
-            let Participant { circuit, permits, .. } = &mut self.all[*i];
+            let Participant { circuit, permits, settled, .. } = &mut self.all[*i];
             match *deed {
                 Deed::Begin => {
                     // Ids are drawn at random by participants; here they only need to differ.
@@ -90,7 +109,9 @@ impl Group {
                 }
                 Deed::End(which, outcome) => {
                     if let Some(permit) = permits.get(which.checked_rem(permits.len()).unwrap_or(0)) {
-                        circuit.settle(policy, *permit, outcome, now);
+                        if !circuit.settle(policy, *permit, outcome, now).stale && permit.kind == PermitKind::Probe {
+                            settled.push(permit.id);
+                        }
                     }
                 }
                 Deed::Record(outcome) => drop(circuit.record(policy, outcome, now)),
@@ -100,6 +121,13 @@ impl Group {
                 Deed::Reset => drop(circuit.reset(policy, now)),
                 Deed::Meet(j) if j == *i => {}
                 Deed::Meet(j) => drop(self.meet(*i, j)),
+                Deed::MeetOld(which) => {
+                    let Some((by, text)) = self.written.get(which.checked_rem(self.written.len()).unwrap_or(0)).cloned() else {
+                        continue;
+                    };
+                    let found = self.read(*i, &text, now);
+                    assert!(by != *i || !found.adopted, "its own past is no news");
+                }
             }
         }
     }
@@ -250,6 +278,21 @@ fn a_first_closed_verdict_fences_nothing() {
     assert!(here.adopt(&policy, there, at(4)).adopted);
     assert!(here.settle(&policy, permit, CallOutcome::failure(), at(5)).counted);
     assert_eq!(here.inspect(&policy, at(5)).counts.failures, 2);
+}
+
+/// An outage that is over elsewhere is over here, with its refusals.
+#[test]
+fn an_adopted_closing_ends_the_count_of_refusals() {
+    let policy = Policy::default();
+    let mut there = Snapshot::closed(&policy, 2, at(0));
+    there.force(&policy, State::Open, None, at(1));
+    let mut here = Snapshot::closed(&policy, 1, at(0));
+    here.adopt(&policy, there.clone(), at(2));
+    here.admit(&policy, 1, at(3));
+    assert_eq!(here.inspect(&policy, at(3)).rejected, 1);
+    there.reset(&policy, at(4));
+    here.adopt(&policy, there, at(5));
+    assert_eq!(here.inspect(&policy, at(5)).rejected, 0);
 }
 
 /// Two probes of one period, in two places: each copy learns of the other's, and neither is fenced.
