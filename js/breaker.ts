@@ -104,8 +104,12 @@ export interface Config extends Rules, SharingOptions {
   readonly classify: Classify | undefined;
   /** Causes that have been told. */
   readonly told: Set<string>;
-  /** The registry's. */
-  readonly listeners?: Listeners;
+  readonly registry?: {
+    readonly listeners: Listeners;
+    /** Finds a place for a circuit that has lost it. */
+    enter(breaker: CircuitBreaker, home: Home): void;
+    leave(breaker: CircuitBreaker, home: Home): void;
+  };
 }
 
 /** A circuit's place in its registry. */
@@ -113,9 +117,6 @@ export interface Home {
   handle: number;
   /** Held while more than the handle matters: it is not closed, somebody listens, it is shared. */
   keep: CircuitBreaker | undefined;
-  /** Finds a place for a circuit that had lost it. */
-  enter(): void;
-  leave(): void;
 }
 
 interface Call {
@@ -349,7 +350,7 @@ export class CircuitBreaker {
       this.#listeners = undefined;
       const leave = (): void => {
         reaper?.unregister(this);
-        if (this.#home) this.#home.leave();
+        if (this.#home) this.#config.registry!.leave(this, this.#home);
         else core.drop(this.#handle);
         this.#handle = -1;
       };
@@ -419,7 +420,7 @@ export class CircuitBreaker {
   /** A token from 0; −1 to −3: refused; anything else: let it through uncounted. */
   #admit(at: number, waitUntil?: WaitUntil): number {
     if (this.#disposed) return -100;
-    if (this.#handle < 0) this.#home?.enter();
+    this.#placed();
     this.#shared?.refresh(waitUntil);
     const token = core.admit(this.#handle, at);
     if (isProbe(token)) {
@@ -564,12 +565,17 @@ export class CircuitBreaker {
     if (this.#disposed) throw new CircuitError("ERR_CIRCUIT_DISPOSED", `Circuit ${this.key} was disposed`, this.key);
   }
 
+  /** A registry may have given the place away. */
+  #placed(): void {
+    if (this.#handle < 0 && this.#home) this.#config.registry!.enter(this, this.#home);
+  }
+
   /** A verb by hand. What a listener starts waits for the step that is being told. */
   #write(verb: (at: number) => void): void {
     this.#live();
     if (this.#shared?.local) this.#read();
     this.#step(() => {
-      if (this.#handle < 0) this.#home?.enter();
+      this.#placed();
       verb(this.#config.clock());
     });
   }
@@ -633,12 +639,19 @@ export class CircuitBreaker {
     }
     this.#token = this.#disposed || classify || slow || shared?.unread || this.#heard("outcome") ? -1 : token;
     if (this.#token < 0) return;
-    this.#ok = (value) => {
-      this.#running--;
-      if (core.settle(handle, token, SUCCESS, NaN, timed || shared ? clock() : NaN) & 1) this.#step(() => this.#drain());
-      shared?.settled(false);
-      return value;
-    };
+    const drain = (): void => this.#step(() => this.#drain());
+    this.#ok = timed || shared
+      ? (value) => {
+          this.#running--;
+          if (core.settle(handle, token, SUCCESS, NaN, clock()) & 1) drain();
+          shared?.settled(false);
+          return value;
+        }
+      : (value) => {
+          this.#running--;
+          if (core.settle(handle, token, SUCCESS, NaN, NaN) & 1) drain();
+          return value;
+        };
     this.#bad = (reason) => {
       this.#running--;
       if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain(undefined, { cause: reason }));
@@ -648,13 +661,13 @@ export class CircuitBreaker {
   }
 
   #heard(event: keyof BreakerEvents): boolean {
-    return (this.#listeners?.[event].size ?? 0) + (this.#config.listeners?.[event].size ?? 0) > 0;
+    return (this.#listeners?.[event].size ?? 0) + (this.#config.registry?.listeners[event].size ?? 0) > 0;
   }
 
   #emit<E extends keyof BreakerEvents>(event: E, detail: BreakerEvents[E]): void {
     this.#step(() => {
       if (this.#listeners) tell(this.#listeners[event], detail);
-      if (this.#config.listeners) tell(this.#config.listeners[event], detail);
+      if (this.#config.registry) tell(this.#config.registry.listeners[event], detail);
     });
   }
 

@@ -6,6 +6,9 @@ import { baseUrl } from "./host.js";
 const MOST = 87;
 const GRAMMAR = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
+/** No port, no user, no escape, no address of digits, nothing in capitals. */
+const PLAIN = /^(https?):\/\/((?:[a-z0-9_-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/;
+
 const fits = (key: string): boolean => key.length <= MOST && GRAMMAR.test(key);
 
 export function parseKey(key: string): string {
@@ -19,6 +22,9 @@ export function parseKey(key: string): string {
  * A relative address is relative to the page; where there is none it throws a TypeError.
  */
 export function originKey(url: string | URL): string {
+  // Parsing costs more than everything else a guarded call does: not where the address shows its key as it is.
+  const [, scheme, name] = PLAIN.exec(url as string) ?? [];
+  if (name && fits(`${scheme}.${name}`)) return `${scheme}.${name}`;
   const { protocol, hostname, host, port } = new URL(url, baseUrl());
   const key = `${protocol.slice(0, -1)}.${hostname}${port && `.${port}`}`;
   if (fits(key)) return key;

@@ -72,7 +72,7 @@ export const presets: Readonly<Record<"page" | "edge" | "service", CircuitPolicy
 /** A policy the core has parsed, and what the calls need to know of it. */
 export interface Rules {
   readonly policy: number;
-  /** A success needs the time: the window forgets by time. */
+  /** A success needs the time: the window forgets by time, or the success can open the circuit. */
   readonly timed: boolean;
   /** Calls are measured. */
   readonly slow: boolean;
@@ -129,7 +129,7 @@ export function parsePolicy(policy: CircuitPolicy): Rules {
   const maxOpenMs = policy.maxOpenMs ?? Math.max(openMs, 300_000);
   return {
     policy: handle,
-    timed: slots[0]! < 2 || slots[WINDOW.withinMs]! < Infinity,
+    timed: slots[0]! < 2 || slots[WINDOW.withinMs]! < Infinity || slots[POLICY.judgeOn] === 1,
     slow: policy.slowMs != null,
     maxOpenMs,
     leaseMs: policy.probeLeaseMs === null ? maxOpenMs : (policy.probeLeaseMs ?? Math.max(openMs, 10_000)),

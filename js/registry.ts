@@ -9,7 +9,7 @@ import { core, inspect } from "./runtime.js";
 
 /** A circuit that somebody may hold a breaker of. */
 interface Live extends Home {
-  ref: { deref(): CircuitBreaker | undefined };
+  ref: { deref(): CircuitBreaker | undefined } | undefined;
 }
 
 /**
@@ -38,7 +38,17 @@ export class CircuitRegistry {
     this.#policy = policy;
     this.#max = whole("maxCircuits", options.maxCircuits ?? 500, 1, 2 ** 31);
     const rules = typeof policy === "function" ? undefined : parsePolicy(policy);
-    this.#config = { ...parseOptions(options, rules), listeners: this.#listeners };
+    const enter = (breaker: CircuitBreaker, live: Home): void => {
+      if ((live.handle = this.#make(this.#configOf(breaker.key))) < 0) return;
+      this.#outside.delete(breaker.key);
+      this.#circuits.set(breaker.key, live as Live);
+      place(breaker);
+    };
+    const leave = ({ key }: CircuitBreaker, live: Home): void => {
+      core.drop(live.handle);
+      for (const map of [this.#circuits, this.#outside]) if (map.get(key) === live) map.delete(key);
+    };
+    this.#config = { ...parseOptions(options, rules), registry: { listeners: this.#listeners, enter, leave } };
     if (typeof WeakRef !== "undefined" && typeof FinalizationRegistry !== "undefined") {
       this.#collected = new FinalizationRegistry(([key, live]) => {
         if (this.#outside.get(key) === live) this.#outside.delete(key);
@@ -63,21 +73,7 @@ export class CircuitRegistry {
     const config = this.#configOf(found === undefined ? parseKey(key) : key);
     const kept = found === undefined ? -1 : handleOf(found);
     const handle = kept < 0 ? this.#make(config) : kept;
-    const live: Live = {
-      handle,
-      keep: undefined,
-      ref: NOBODY,
-      enter: () => {
-        if (live.handle >= 0 || this.#disposed || (live.handle = this.#make(config)) < 0) return;
-        this.#outside.delete(key);
-        this.#circuits.set(key, live);
-        place(live.ref.deref()!);
-      },
-      leave: () => {
-        core.drop(live.handle);
-        for (const map of [this.#circuits, this.#outside]) if (map.get(key) === live) map.delete(key);
-      },
-    };
+    const live: Live = { handle, keep: undefined, ref: undefined };
     const breaker = breakerAt(key, config, live);
     live.ref = this.#collected ? new WeakRef(breaker) : strongRef(breaker);
     this.#collected?.register(breaker, [key, live]);
@@ -176,9 +172,8 @@ export class CircuitRegistry {
   }
 }
 
-const NOBODY = { deref: () => undefined };
 /** Where there are no weak ones. Not inline: what is made beside it must not hold the breaker as well. */
 const strongRef = (breaker: CircuitBreaker): Live["ref"] => ({ deref: () => breaker });
 
 const handleOf = (circuit: number | Live): number => (typeof circuit === "object" ? circuit.handle : circuit);
-const breakerOf = (circuit: number | Live | undefined): CircuitBreaker | undefined => (typeof circuit === "object" ? circuit.ref.deref() : undefined);
+const breakerOf = (circuit: number | Live | undefined): CircuitBreaker | undefined => (typeof circuit === "object" ? circuit.ref?.deref() : undefined);

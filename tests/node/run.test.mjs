@@ -535,3 +535,11 @@ test("record judges without a permit, in whatever state the circuit is (phil)", 
   assert.throws(() => breaker.record("banana"), { field: "verdict" });
   assert.throws(() => breaker.record({ verdict: "success", durationMs: -5 }), { field: "durationMs" });
 });
+
+test("a success that opens the circuit opens it now, not when somebody last looked at the clock", async () => {
+  const { breaker, clock, fail } = fixture({ window: { kind: "calls", last: 10 }, minimumCalls: 3, judgeOn: "any" });
+  await fail(2);
+  clock.set(500);
+  await breaker.run(() => 1);
+  assert.deepEqual([breaker.state, breaker.inspect().until], ["open", 1_500]);
+});
