@@ -30,6 +30,7 @@ export class CircuitRegistry {
   readonly #outside = new Map<string, Live>();
   readonly #configs = new WeakMap<object, Config>();
   readonly #collected: FinalizationRegistry<[key: string, live: Live]> | undefined;
+  #latest = "";
   #full = false;
   #disposed = false;
 
@@ -80,7 +81,7 @@ export class CircuitRegistry {
     if (this.#disposed) breaker.dispose();
     else if (handle < 0) this.#outside.set(key, live);
     else this.#circuits.set(key, live);
-    this.#used(key);
+    if (found !== undefined) this.#used(key);
     return breaker;
   }
 
@@ -164,7 +165,8 @@ export class CircuitRegistry {
 
   /** Keeps the order of use. Before it is half full nothing will be evicted soon, so it is not paid for. */
   #used(key: string): void {
-    if (this.#circuits.size * 2 <= this.#max) return;
+    if (this.#circuits.size * 2 <= this.#max || key === this.#latest) return;
+    this.#latest = key;
     const circuit = this.#circuits.get(key);
     if (circuit === undefined) return;
     this.#circuits.delete(key);
