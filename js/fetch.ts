@@ -52,7 +52,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
   const circuit = (input: Input, init: RequestInit | undefined) => {
     try {
       const url = typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url);
-      if (/^\s*(?:data|blob):/i.test(url)) return null;
+      if (!url.startsWith("http") && /^\s*(?:data|blob):/i.test(url)) return null;
       const key = keyOf ? keyOf(bodyless(input, init, url)) : originKey(url);
       return key === null ? null : registry.get(key);
     } catch (error) {

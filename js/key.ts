@@ -6,8 +6,8 @@ import { baseUrl } from "./host.js";
 const MOST = 87;
 const GRAMMAR = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
-/** No port, no user, no escape, no address of digits, nothing in capitals. */
-const PLAIN = /^(https?):\/\/((?:[a-z0-9_-]+\.)*[a-z][a-z0-9-]*)(?:[/?#]|$)/;
+/** No port, no user, no escape, no address of digits, nothing in capitals: the name fits the grammar as it is. */
+const PLAIN = /^(https?):\/\/((?:[a-z0-9]+[._-])*[a-z][a-z0-9]*)(?:[/?#]|$)/;
 
 const fits = (key: string): boolean => key.length <= MOST && GRAMMAR.test(key);
 
@@ -23,8 +23,8 @@ export function parseKey(key: string): string {
  */
 export function originKey(url: string | URL): string {
   // Parsing costs more than everything else a guarded call does: not where the address shows its key as it is.
-  const [, scheme, name] = PLAIN.exec(url as string) ?? [];
-  if (name && fits(`${scheme}.${name}`)) return `${scheme}.${name}`;
+  const plain = PLAIN.exec(url as string);
+  if (plain && plain[0].length < MOST) return `${plain[1]}.${plain[2]}`;
   const { protocol, hostname, host, port } = new URL(url, baseUrl());
   const key = `${protocol.slice(0, -1)}.${hostname}${port && `.${port}`}`;
   if (fits(key)) return key;

@@ -126,9 +126,10 @@ function asking<T>(policy: object, ask: () => T): T {
 }
 
 function stepped<T extends Step>(policy: ParsedPolicy, before: CircuitSnapshot, ask: () => unknown): T {
-  const step = asking(policy, ask) as { snapshot: CircuitSnapshot | null };
-  step.snapshot ??= before;
-  return frozen(step) as T;
+  const step = asking(policy, ask) as T & { snapshot: CircuitSnapshot | null };
+  // Only what was made here is frozen: `before` is the caller's.
+  Object.values(step).forEach(frozen);
+  return Object.freeze({ ...step, snapshot: step.snapshot ?? before });
 }
 
 const OUTCOME = ["verdict", "durationMs", "retryAt"];

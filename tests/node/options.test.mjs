@@ -168,6 +168,25 @@ for (const [url, key] of Object.entries(origins)) {
   });
 }
 
+test("the short way to a key gives what parsing the address gives", () => {
+  const hosts = ["a", "a.b", "a-b.c", "a_b.c", "1.a", "a.1a", "a1.b2", "a..b", "a.b.", "-a.b", "a--b.c", "A.b", "1.2.3.4", "0x7f.1", "a.0x1", "localhost", "b".repeat(63), "xn--a.b", "a%41.b", "a b", ""];
+  for (const scheme of ["http", "https", "HTTP", "ftp"]) {
+    for (const host of hosts) {
+      for (const tail of ["", "/", "/x", "?q", "#h", ":80", ":443/", ":8080", "@c.d/", "\\x", "\t/"]) {
+        const address = `${scheme}://${host}${tail}`;
+        let expected;
+        try {
+          expected = originKey(new URL(address));
+        } catch (error) {
+          assert.throws(() => originKey(address), error.constructor, address);
+          continue;
+        }
+        assert.equal(originKey(address), expected, address);
+      }
+    }
+  }
+});
+
 test("an origin that is too long keeps its first label and a hash", () => {
   const host = `${"a".repeat(63)}.${"b".repeat(63)}.example`;
   const key = originKey(`https://${host}`);
