@@ -22,13 +22,10 @@ if (values.json) {
   for (const { System } of SYSTEMS) {
     const of = (name) => all.find(({ system, way }) => system === System.title && way === name);
     const { dropped, lease, anyway } = of("admit and settle");
-    const more = [
-      dropped && `${dropped}: a late result is dropped`,
-      lease && `${lease}: each probe has its own lease`,
-      anyway && `(${anyway} more could differ and do not)`,
-    ];
+    const differ = [dropped && `${dropped}: a late result is dropped`, lease && `${lease}: each probe has its own lease`].filter(Boolean).join("; ");
+    const more = anyway > 0 ? ` (${anyway} more could differ and do not)` : "";
     const cells = ["admit and settle", "run", "run, no options", "core"].map((name) => cell(of(name)));
-    console.log(`| ${[System.title, ...cells, more.filter(Boolean).join("; ") || "none"].join(" | ")} |`);
+    console.log(`| ${[System.title, ...cells, `${differ || "none"}${more}`].join(" | ")} |`);
   }
 }
 process.exitCode = all.some(({ faults }) => faults > 0) ? 1 : 0;
