@@ -25,6 +25,14 @@ pub fn window() -> impl Strategy<Value = WindowOptions> {
     ]
 }
 
+/// How long after an outcome nothing of it is left; `None`: time alone never does that.
+pub fn forgotten_after(window: WindowOptions) -> Option<u64> {
+    match window {
+        WindowOptions::Fixed { ms } | WindowOptions::Time { ms, .. } => Some(ms),
+        WindowOptions::Calls { within_ms, .. } | WindowOptions::Consecutive { within_ms } => within_ms.map(|ms| ms + 1),
+    }
+}
+
 /// Valid policies of every kind, small enough that random calls trip them.
 pub fn policy() -> impl Strategy<Value = Policy> {
     let trip = prop_oneof![

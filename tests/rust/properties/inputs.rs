@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use tripcurve::{
-    Admission, CallOutcome, Factor, JudgeOn, Key, Lease, Permit, PermitKind, Policy, PolicyOptions, Rate, Share, Snapshot, State,
-    StoredProblem, Time, Verdict, WindowOptions,
+    Admission, CallOutcome, Counts, Factor, JudgeOn, Key, Lease, Permit, PermitKind, Policy, PolicyOptions, Rate, Share, Snapshot,
+    State, StoredProblem, Time, Verdict, WindowOptions,
 };
 
 use crate::cases;
-use crate::given::{held, policy, script, state};
+use crate::given::{forgotten_after, held, policy, script, state};
 use crate::lockstep::{at, Pair};
 
 /// What hurts: nothing, next to nothing, both sides of every bound.
@@ -142,7 +142,8 @@ fn perform(policy: &Policy, circuit: &mut Snapshot, calls: &[(u64, Call)]) {
     }
 }
 
-/// It has a text, its text is its own, and left alone it lets a call in unless somebody holds it open.
+/// It has a text, its text is its own, nothing in it lies ahead, others are heard, and left alone it lets a call in unless somebody
+/// holds it open.
 fn is_usable(policy: &Policy, mut circuit: Snapshot, now: Time) {
     let now = now.max(at(1)); // 0 is no clock yet: what lies ahead of it is only cut by the first real instant
     circuit.at(policy, now);
@@ -151,8 +152,20 @@ fn is_usable(policy: &Policy, mut circuit: Snapshot, now: Time) {
     let (again, problem) = Snapshot::decode(policy, &text, Snapshot::closed(policy, 0, Time::ZERO));
     assert_eq!((again.encode(), problem), (text, None));
 
-    circuit.release(policy, now);
     let options = policy.options();
+    let seen = circuit.last_seen();
+    assert!(circuit.inspect(policy, seen).since <= seen && circuit.window_since() <= seen);
+    if let Some(ms) = forgotten_after(options.window) {
+        assert_eq!(circuit.inspect(policy, seen.after(ms)).counts, Counts::default(), "{ms} ms after all that was counted");
+    }
+    if seen < at(1 << 52) {
+        let mut other = Snapshot::closed(policy, 8, seen);
+        other.adopt(policy, circuit.clone(), seen);
+        other.force(policy, State::Closed, None, seen.after(1));
+        assert!(circuit.clone().adopt(policy, other, seen.after(1)).adopted, "{circuit:?} hears nobody");
+    }
+
+    circuit.release(policy, now);
     if let Lease::Ms(lease_ms) = options.probe_lease {
         let later = circuit.last_seen().after(options.max_open_ms.unwrap().max(lease_ms));
         assert!(matches!(circuit.clone().admit(policy, 1, later).admission, Admission::Admitted(_)), "{circuit:?} at {later:?}");

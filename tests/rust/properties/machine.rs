@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tripcurve::{Admission, CallOutcome, Inspection, JudgeOn, RefusalReason, Snapshot, State, Time};
 
 use crate::cases;
-use crate::given::{policy, script, Op, Pace, T0};
+use crate::given::{forgotten_after, policy, script, Op, Pace, T0};
 use crate::lockstep::{at, Pair};
 
 proptest! {
@@ -121,14 +121,7 @@ proptest! {
 mod idle {
     use super::*;
     use crate::given::{op, outcome};
-    use tripcurve::{Factor, Policy, PolicyOptions, WindowOptions};
-
-    fn forgets_after(window: WindowOptions) -> Option<u64> {
-        match window {
-            WindowOptions::Fixed { ms } | WindowOptions::Time { ms, .. } => Some(ms),
-            WindowOptions::Calls { within_ms, .. } | WindowOptions::Consecutive { within_ms } => within_ms.map(|ms| ms + 1),
-        }
-    }
+    use tripcurve::{Factor, Policy, PolicyOptions};
 
     proptest! {
         #![proptest_config(cases(256))]
@@ -141,7 +134,7 @@ mod idle {
             extra in prop_oneof![Just(0u64), Just(1), 0u64..10_000_000],
             after in proptest::collection::vec((0u64..200, op()), 1..30),
         ) {
-            let Some(gap) = forgets_after(policy.options().window) else { return Ok(()) };
+            let Some(gap) = forgotten_after(policy.options().window) else { return Ok(()) };
             let plain = PolicyOptions { backoff: Factor::ONE, jitter: None, ..policy.options() };
             let policy = Policy::parse(plain).unwrap();
             let mut old = Snapshot::closed(&policy, seed, at(T0));

@@ -295,6 +295,19 @@ fn an_adopted_closing_ends_the_count_of_refusals() {
     assert_eq!(here.inspect(&policy, at(5)).rejected, 0);
 }
 
+/// A copy from before a probe ended does not bring it back.
+#[test]
+fn a_settled_probe_stays_settled() {
+    let policy = Policy::parse(tripcurve::PolicyOptions { probe_successes: 2, ..Default::default() }).unwrap();
+    let mut circuit = Snapshot::closed(&policy, 1, at(0));
+    circuit.force(&policy, State::HalfOpen, None, at(1));
+    let Admission::Admitted(probe) = circuit.admit(&policy, 11, at(2)).admission else { panic!("a free slot") };
+    let old = circuit.clone();
+    circuit.settle(&policy, probe, CallOutcome::success(), at(3));
+    assert!(!circuit.adopt(&policy, old, at(4)).updated && !circuit.is_probing(11));
+    assert!(circuit.inspect(&policy, at(4)).admits);
+}
+
 /// Two probes of one period, in two places: each copy learns of the other's, and neither is fenced.
 #[test]
 fn the_same_period_is_shared_without_fencing() {
