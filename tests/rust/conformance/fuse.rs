@@ -296,6 +296,18 @@ fn the_store_forgets_after_its_last_second_and_a_write_renews_it() {
     assert!(!store.forget(130) && store.forget(131) && !store.forget(132));
 }
 
+/// To theirs a stored state it does not know is an error; here it reads as closed, and the problem is told.
+#[test]
+fn an_unknown_state_reads_as_closed() {
+    let policy = Policy::default();
+    let mut open = Snapshot::closed(&policy, 1, at(0));
+    open.force(&policy, State::Open, None, at(1));
+    let text = open.encode();
+    assert!(text.starts_with("1;O"));
+    let (read, problem) = Snapshot::decode(&policy, &text.replacen('O', "Q", 1), Snapshot::closed(&policy, 1, at(0)));
+    assert_eq!((read.state(), problem), (State::Closed, Some(StoredProblem::Malformed)));
+}
+
 #[test]
 fn an_outcome_by_hand_while_open_closes_unless_it_is_one_too_many() {
     let step = |t: u64, op: &str, out: &str| Step::parse(json!({"t": t, "op": op, "out": out}));
