@@ -215,10 +215,11 @@ export class OnObjects extends Circuit {
   #step(verb, ...args) {
     const before = this.snapshot;
     const text = core.encode(before);
+    const frozen = Object.isFrozen(before);
     const step = verb(this.policy, before, ...args, this.clock());
-    // What it was given belongs to whoever gave it.
     assertFrozen(step, step.snapshot === before ? ["snapshot"] : []);
     assert.equal(core.encode(before), text, "a step changes nothing it was given");
+    assert.equal(Object.isFrozen(before), frozen);
     assert.equal(step.snapshot === before, core.encode(step.snapshot) === text, "a step that changes nothing gives the same object back");
     this.snapshot = this.keep(step.snapshot);
     this.state = step.snapshot.state;
