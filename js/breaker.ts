@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // One circuit and the calls it guards. The core decides; here a call is let in or refused, its outcome is handed over, and what
 // happened is told. A closed circuit that nobody watches costs one crossing a call, after the function has answered.
 

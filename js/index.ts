@@ -8,9 +8,13 @@ import { using } from "./runtime.js";
 const source = /* @__PURE__ */ inlined(bytes);
 
 export * from "./api.js";
+/** Guards calls to one service; see the class for its verbs. */
 export const CircuitBreaker = /* @__PURE__ */ using(source, api.CircuitBreaker);
 export type CircuitBreaker = api.CircuitBreaker;
+/** Circuits by key, bounded, with options and listeners in common. */
 export const CircuitRegistry = /* @__PURE__ */ using(source, api.CircuitRegistry);
 export type CircuitRegistry = api.CircuitRegistry;
+/** A fetch with a circuit for each origin. */
 export const wrapFetch = /* @__PURE__ */ using(source, api.wrapFetch);
+/** Compiles the module early, without blocking. Optional. */
 export const ready = /* @__PURE__ */ using(source, api.ready);
