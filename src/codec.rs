@@ -18,7 +18,6 @@
 //! where counts are `calls.failures.slow` without zeros at the end, and an entry is a mark (`A` success, `B` failure, `C` slow
 //! success, `D` slow failure) after a number: how many more of it follow, or with an age limit the milliseconds since the entry before.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -66,14 +65,14 @@ impl Snapshot {
             out.tagged('.', self.stamp.by.into());
         }
         out.tag(';');
-        if let Some(hold) = &self.hold {
-            let tag = match hold.value {
+        if self.hold != Hold::NONE {
+            let tag = match self.hold.value {
                 None => 'N',
                 Some(Held::Open) => 'O',
                 Some(Held::Closed) => 'C',
             };
-            out.tagged(tag, hold.at.as_millis());
-            out.tagged('.', hold.by.into());
+            out.tagged(tag, self.hold.at.as_millis());
+            out.tagged('.', self.hold.by.into());
         }
         out.tag(';');
         if let Phase::HalfOpen { probing, .. } = &self.phase {
@@ -160,10 +159,9 @@ impl Writer {
         if window.counts().calls == 0 {
             return;
         }
-        let (ms, buckets) = window.shape();
-        self.tagged('T', ms);
-        self.tagged('.', buckets.into());
-        self.tagged(':', window.end().min(MAX));
+        self.tagged('T', window.ms());
+        self.tagged('.', window.buckets());
+        self.tagged(':', window.end());
         for back in (0..window.used()).rev() {
             self.tag(',');
             self.counts(window.bucket(back));
@@ -175,11 +173,10 @@ impl Writer {
         if back == 0 {
             return;
         }
-        let (last, within_ms) = window.shape();
-        self.tagged(kind, last.into());
-        self.tagged('.', within_ms.unwrap_or(0));
+        self.tagged(kind, window.last().into());
+        self.tagged('.', window.within_ms());
         self.tag(':');
-        let aged = within_ms.is_some();
+        let aged = window.is_aged();
         if aged {
             back = window.fitting(Snapshot::MAX_TEXT_BYTES - self.0.len() - 12);
         }
@@ -224,13 +221,13 @@ impl Reader<'_> {
         self.expect(b';');
         let stamp = if self.peek() == b';' { Stamp::NONE } else { self.stamp() };
         self.expect(b';');
-        let hold = if self.peek() == b';' { None } else { Some(Box::new(self.hold())) };
+        let hold = if self.peek() == b';' { Hold::NONE } else { self.hold() };
         self.expect(b';');
         let phase = match phase {
             b'C' => Phase::Closed,
             _ if stamp == Stamp::NONE => self.impossible(), // nobody opened it
             b'O' => Phase::Open { until },
-            b'H' => Phase::HalfOpen { until, probing: Box::new(self.probing(policy)) },
+            b'H' => Phase::HalfOpen { until, probing: self.probing(policy) },
             _ => self.impossible(),
         };
         self.expect(b';');
@@ -266,7 +263,7 @@ impl Reader<'_> {
             }
         };
         let Stamp { since: at, by } = self.stamp();
-        Hold { value, at, by }
+        Hold { at, by, value }
     }
 
     fn probing(&mut self, policy: &Policy) -> Probing {
@@ -283,7 +280,7 @@ impl Reader<'_> {
             }
             probes.push(Probe { id, lease_until, settled });
         }
-        Probing { probes, successes: self.at_most(successes, policy.probe_successes - 1) }
+        Probing { probes, successes: self.at_most(successes, policy.options.probe_successes - 1) }
     }
 
     fn window(&mut self, policy: &Policy, since: Time) -> Window {
@@ -302,9 +299,11 @@ impl Reader<'_> {
         self.expect(b':');
         match &mut window {
             Window::Fixed(window) if kind == b'F' && window.ms() == size => self.fixed(window),
-            Window::Time(window) if kind == b'T' && window.shape() == (size, second as u32) => self.buckets(window),
-            Window::Calls(window) if kind == b'N' && window.shape() == (size as u32, age(second)) => self.entries(window, false),
-            Window::Consecutive(window) if kind == b'K' && window.as_calls().shape().1 == age(second) => {
+            Window::Time(window) if kind == b'T' && (window.ms(), window.buckets()) == (size, second) => self.buckets(window),
+            Window::Calls(window) if kind == b'N' && (u64::from(window.last()), window.within_ms()) == (size, second) => {
+                self.entries(window, false)
+            }
+            Window::Consecutive(window) if kind == b'K' && window.as_calls().within_ms() == second => {
                 self.entries(window.as_calls_mut(), true);
             }
             _ => self.problem = self.problem.or(Some(StoredProblem::OtherWindow)),
@@ -322,9 +321,9 @@ impl Reader<'_> {
     }
 
     fn buckets(&mut self, window: &mut TimeWindow) {
-        let end = self.number(MAX);
+        let end = self.number(2 * MAX);
         let mut buckets = 0;
-        while self.peek() == b',' && buckets < window.shape().1 {
+        while self.peek() == b',' && buckets < window.buckets() {
             self.byte();
             let counts = self.counts();
             window.restore(counts, end);
@@ -333,7 +332,7 @@ impl Reader<'_> {
     }
 
     fn entries(&mut self, window: &mut CallsWindow, failures_only: bool) {
-        let aged = window.shape().1.is_some();
+        let aged = window.is_aged();
         let mut at = Time::ZERO;
         let mut entries = 0;
         while !self.rest.is_empty() && self.problem != Some(StoredProblem::Malformed) {
@@ -421,8 +420,4 @@ impl Reader<'_> {
         self.problem = Some(StoredProblem::Malformed);
         self.rest = &[];
     }
-}
-
-fn age(ms: u64) -> Option<u64> {
-    (ms > 0).then_some(ms)
 }

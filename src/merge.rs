@@ -25,21 +25,31 @@ impl Stamp {
 /// The operator's override as a register: the latest one wins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hold {
-    pub(crate) value: Option<Held>,
     pub(crate) at: Time,
     pub(crate) by: u32,
+    pub(crate) value: Option<Held>,
 }
 
 impl Hold {
-    fn order(&self) -> (Time, u32, u8) {
+    /// None yet: loses to any.
+    pub(crate) const NONE: Hold = Hold { at: Time::ZERO, by: 0, value: None };
+
+    pub(crate) fn next(self, value: Option<Held>, by: u32, now: Time) -> Hold {
+        Hold { at: now.max(self.at.after(1)), by, value }
+    }
+
+    fn order(self) -> Order {
         let value = match self.value {
             None => 0,
             Some(Held::Closed) => 1,
             Some(Held::Open) => 2,
         };
-        (self.at, self.by, value)
+        [self.at.as_millis(), self.by.into(), value, 0]
     }
 }
+
+/// Compared from the first number to the last.
+type Order = [u64; 4];
 
 /// What [`Snapshot::adopt`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,8 +90,7 @@ impl Snapshot {
     pub fn adopt(&mut self, policy: &Policy, theirs: Snapshot, now: Time) -> Adoption {
         let now = self.clock(policy, now);
         let mut found = Adoption::default();
-        let hold_order = theirs.hold_order();
-        if far_ahead(theirs.stamp.since.max(hold_order.0), now) && now > Time::ZERO {
+        if far_ahead(theirs.stamp.since.max(theirs.hold.at), now) && now > Time::ZERO {
             return Adoption { behind: true, ..found };
         }
         let before = self.standing();
@@ -109,7 +118,7 @@ impl Snapshot {
                 (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. }, _) => {}
             },
         }
-        match hold_order.cmp(&self.hold_order()) {
+        match theirs.hold.order().cmp(&self.hold.order()) {
             Ordering::Greater => {
                 found.adopted = true;
                 self.hold = theirs.hold;
@@ -125,7 +134,7 @@ impl Snapshot {
         if let Some(phase) = phase {
             found.transition = self.enter_from(before, phase, Reason::Adopted, Counts::default(), now);
             self.since = theirs.since;
-            self.anchor(policy, now);
+            self.fit(policy, 0, now);
             if let Some(transition) = &mut found.transition {
                 transition.until = self.until();
             }
@@ -134,15 +143,11 @@ impl Snapshot {
         found
     }
 
-    fn order(&self) -> (Time, bool, Time, u32) {
+    fn order(&self) -> Order {
         let (open, until) = match &self.phase {
-            Phase::Closed => (false, Time::ZERO),
-            Phase::Open { until } | Phase::HalfOpen { until, .. } => (true, *until),
+            Phase::Closed => (0, Time::ZERO),
+            Phase::Open { until } | Phase::HalfOpen { until, .. } => (1, *until),
         };
-        (self.stamp.since, open, until, self.stamp.by)
-    }
-
-    fn hold_order(&self) -> (Time, u32, u8) {
-        self.hold.as_ref().map_or((Time::ZERO, 0, 0), |hold| hold.order())
+        [self.stamp.since.as_millis(), open, until.as_millis(), self.stamp.by.into()]
     }
 }

@@ -112,44 +112,15 @@ impl Default for PolicyOptions {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    pub(crate) window: WindowOptions,
-    pub(crate) failure_rate: Option<Share>,
-    pub(crate) failures: Option<u32>,
-    pub(crate) minimum_calls: u32,
-    pub(crate) slow_ms: Option<u64>,
-    pub(crate) slow_rate: Share,
-    pub(crate) judge_on: JudgeOn,
-    pub(crate) open_ms: u64,
-    pub(crate) backoff: Factor,
-    pub(crate) jitter: Option<Share>,
-    pub(crate) max_open_ms: u64,
-    pub(crate) probe_limit: Option<u32>,
-    pub(crate) probe_successes: u32,
-    pub(crate) probe_lease_ms: Option<u64>,
-    pub(crate) shadow: bool,
+    pub(crate) options: PolicyOptions,
 }
 
 impl Default for Policy {
     /// The policy of `PolicyOptions::default()`.
     fn default() -> Policy {
-        let defaults = PolicyOptions::default();
-        Policy {
-            window: WindowOptions::Time { ms: 30_000, buckets: Some(10) },
-            failure_rate: Some(Share::HALF),
-            failures: None,
-            minimum_calls: 10,
-            slow_ms: None,
-            slow_rate: Share::ALL,
-            judge_on: JudgeOn::Failure,
-            open_ms: defaults.open_ms,
-            backoff: Factor::ONE,
-            jitter: None,
-            max_open_ms: DEFAULT_MAX_OPEN_MS,
-            probe_limit: Some(1),
-            probe_successes: 1,
-            probe_lease_ms: Some(defaults.open_ms),
-            shadow: false,
-        }
+        let mut options = PolicyOptions::default();
+        options.fill(&mut Check { error: None });
+        Policy { options }
     }
 }
 
@@ -161,74 +132,26 @@ const LEAST_LEASE_MS: u64 = 10_000;
 
 impl Policy {
     /// Checks every bound and fills in the defaults. The first option that breaks one is named.
-    pub fn parse(options: PolicyOptions) -> Result<Policy, InvalidPolicy> {
+    pub fn parse(mut options: PolicyOptions) -> Result<Policy, InvalidPolicy> {
         let mut check = Check { error: None };
-        let window = options.window.parse(&mut check);
-        let most = match window {
-            WindowOptions::Calls { last, .. } => last,
-            WindowOptions::Fixed { .. } | WindowOptions::Time { .. } | WindowOptions::Consecutive { .. } => MAX_COUNT,
-        };
-        let consecutive = matches!(window, WindowOptions::Consecutive { .. });
-        let failures = options.failures.or(match options.failure_rate {
-            Rate::Default if consecutive => Some(5),
-            Rate::Default | Rate::Off | Rate::Share(_) => None,
-        });
-        let failure_rate = match options.failure_rate {
-            Rate::Share(share) => Some(share),
-            Rate::Default if failures.is_none() => Some(Share::HALF),
-            Rate::Default | Rate::Off => None,
-        };
-        match failures {
-            Some(_) if failure_rate.is_some() => check.fail(Field::Failures, Problem::Excluded),
-            Some(count) => check.count(Field::Failures, count, most),
-            None if failure_rate.is_none() && options.slow_ms.is_none() => check.fail(Field::FailureRate, Problem::NeverOpens),
-            None => {}
-        }
-        let open_ms = options.open_ms;
-        let policy = Policy {
-            window,
-            failure_rate,
-            failures,
-            minimum_calls: options.minimum_calls.unwrap_or(most.min(10)),
-            slow_ms: options.slow_ms,
-            slow_rate: options.slow_rate,
-            judge_on: options.judge_on,
-            open_ms,
-            backoff: options.backoff,
-            jitter: options.jitter,
-            max_open_ms: options.max_open_ms.unwrap_or(open_ms.max(DEFAULT_MAX_OPEN_MS)),
-            probe_limit: options.probe_limit,
-            probe_successes: options.probe_successes,
-            probe_lease_ms: match options.probe_lease {
-                Lease::Default => Some(open_ms.max(LEAST_LEASE_MS)),
-                Lease::Never => None,
-                Lease::Ms(ms) => Some(ms),
-            },
-            shadow: options.shadow,
-        };
-        check.count(Field::MinimumCalls, policy.minimum_calls, most);
-        check.length(Field::SlowMs, policy.slow_ms.unwrap_or(1), 1);
-        check.length(Field::OpenMs, open_ms, 0);
-        check.length(Field::MaxOpenMs, policy.max_open_ms, open_ms);
-        check.count(Field::ProbeLimit, policy.probe_limit.unwrap_or(1), MAX_PROBES);
-        check.count(Field::ProbeSuccesses, policy.probe_successes, MAX_PROBES);
-        check.length(Field::ProbeLeaseMs, policy.probe_lease_ms.unwrap_or(1), 1);
+        options.fill(&mut check);
         match check.error {
             Some(error) => Err(error),
-            None => Ok(policy),
+            None => Ok(Policy { options }),
         }
     }
 
     /// Why a closed window with these counts opens, or `None`. Failures are looked at before slowness (phil's trip test).
     pub fn trips(&self, counts: Counts) -> Option<Reason> {
-        let judged = counts.calls >= self.minimum_calls;
-        if self.failures.is_some_and(|count| counts.failures >= count) {
+        let options = &self.options;
+        let judged = options.minimum_calls.is_none_or(|enough| counts.calls >= enough);
+        if options.failures.is_some_and(|enough| counts.failures >= enough) {
             return Some(Reason::FailureCount);
         }
-        if self.failure_rate.is_some_and(|rate| judged && rate.met_by(counts.failures, counts.calls)) {
+        if matches!(options.failure_rate, Rate::Share(rate) if judged && rate.met_by(counts.failures, counts.calls)) {
             return Some(Reason::FailureRate);
         }
-        if self.slow_ms.is_some() && judged && self.slow_rate.met_by(counts.slow, counts.calls) {
+        if options.slow_ms.is_some() && judged && options.slow_rate.met_by(counts.slow, counts.calls) {
             return Some(Reason::SlowRate);
         }
         None
@@ -236,53 +159,85 @@ impl Policy {
 
     /// Is a call of this duration slow? Longer than `slow_ms`; a call that was not measured never is.
     pub fn is_slow(&self, duration_ms: Option<u64>) -> bool {
-        matches!((self.slow_ms, duration_ms), (Some(limit), Some(took)) if took > limit)
+        matches!((self.options.slow_ms, duration_ms), (Some(limit), Some(took)) if took > limit)
     }
 
     /// The options with every default filled in; parsing them gives this policy again.
     pub fn options(&self) -> PolicyOptions {
-        PolicyOptions {
-            window: self.window,
-            failure_rate: self.failure_rate.map_or(Rate::Off, Rate::Share),
-            failures: self.failures,
-            minimum_calls: Some(self.minimum_calls),
-            slow_ms: self.slow_ms,
-            slow_rate: self.slow_rate,
-            judge_on: self.judge_on,
-            open_ms: self.open_ms,
-            backoff: self.backoff,
-            jitter: self.jitter,
-            max_open_ms: Some(self.max_open_ms),
-            probe_limit: self.probe_limit,
-            probe_successes: self.probe_successes,
-            probe_lease: self.probe_lease_ms.map_or(Lease::Never, Lease::Ms),
-            shadow: self.shadow,
-        }
+        self.options
     }
 
     /// How long the circuit stays open after `level` failed half-open periods. Jitter is a pure hash, so that the same circuit gives
     /// the same answer everywhere.
     pub(crate) fn open_ms_at(&self, level: u32, seed: u32, generation: u32) -> u64 {
-        let mut ms = self.open_ms;
+        let mut ms = self.options.open_ms;
         for _ in 0..level {
-            let longer = self.backoff.times(ms);
-            if longer == ms || longer >= self.max_open_ms {
+            let longer = self.options.backoff.times(ms);
+            if longer == ms || longer >= self.max_open_ms() {
                 ms = longer;
                 break;
             }
             ms = longer;
         }
-        if let Some(share) = self.jitter {
+        if let Some(share) = self.options.jitter {
             let most = share.of(ms);
             let hash = u64::from(hash(seed, generation));
-            ms = ms.saturating_add((most >> 32) * hash + (((most & 0xffff_ffff) * hash) >> 32));
+            ms += (most >> 32) * hash + (((most & 0xffff_ffff) * hash) >> 32);
         }
-        ms.min(self.max_open_ms)
+        ms.min(self.max_open_ms())
+    }
+
+    pub(crate) fn max_open_ms(&self) -> u64 {
+        self.options.max_open_ms.unwrap_or(u64::MAX)
+    }
+
+    /// Until when a probe let in now may hold its slot; `None`: for ever.
+    pub(crate) fn lease_until(&self, now: Time) -> Option<Time> {
+        match self.options.probe_lease {
+            Lease::Ms(ms) => Some(now.after(ms)),
+            Lease::Default | Lease::Never => None,
+        }
     }
 
     /// `until`, at most `max_open_ms` from now.
     pub(crate) fn cap(&self, until: Time, now: Time) -> Time {
-        until.min(now.after(self.max_open_ms))
+        until.min(now.after(self.max_open_ms()))
+    }
+}
+
+impl PolicyOptions {
+    /// Fills in the defaults and checks every bound.
+    #[inline(never)]
+    fn fill(&mut self, check: &mut Check) {
+        self.window.fill(check);
+        let most = match self.window {
+            WindowOptions::Calls { last, .. } => last,
+            WindowOptions::Fixed { .. } | WindowOptions::Time { .. } | WindowOptions::Consecutive { .. } => MAX_COUNT,
+        };
+        if self.failure_rate == Rate::Default {
+            if self.failures.is_none() && matches!(self.window, WindowOptions::Consecutive { .. }) {
+                self.failures = Some(5);
+            }
+            self.failure_rate = if self.failures.is_none() { Rate::Share(Share::HALF) } else { Rate::Off };
+        }
+        match (self.failures, self.failure_rate) {
+            (Some(count), Rate::Off) => check.count(Field::Failures, count, most),
+            (Some(_), _) => check.fail(Field::Failures, Problem::Excluded),
+            (None, Rate::Off) if self.slow_ms.is_none() => check.fail(Field::FailureRate, Problem::NeverOpens),
+            (None, _) => {}
+        }
+        check.count(Field::MinimumCalls, *self.minimum_calls.get_or_insert(most.min(10)), most);
+        check.length(Field::SlowMs, self.slow_ms.unwrap_or(1), 1);
+        check.length(Field::OpenMs, self.open_ms, 0);
+        check.length(Field::MaxOpenMs, *self.max_open_ms.get_or_insert(self.open_ms.max(DEFAULT_MAX_OPEN_MS)), self.open_ms);
+        check.count(Field::ProbeLimit, self.probe_limit.unwrap_or(1), MAX_PROBES);
+        check.count(Field::ProbeSuccesses, self.probe_successes, MAX_PROBES);
+        if self.probe_lease == Lease::Default {
+            self.probe_lease = Lease::Ms(self.open_ms.max(LEAST_LEASE_MS));
+        }
+        if let Lease::Ms(ms) = self.probe_lease {
+            check.length(Field::ProbeLeaseMs, ms, 1);
+        }
     }
 }
 
@@ -301,7 +256,9 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn fail(&mut self, field: Field, problem: Problem) {
-        self.error = self.error.or(Some(InvalidPolicy { field, problem }));
+        if self.error.is_none() {
+            self.error = Some(InvalidPolicy { field, problem });
+        }
     }
 
     pub(crate) fn count(&mut self, field: Field, count: u32, max: u32) {
@@ -312,6 +269,7 @@ impl Check {
         self.range(field, ms, min, Time::MAX.as_millis());
     }
 
+    #[inline(never)] // so that a bound costs a call, not a copy of this
     fn range(&mut self, field: Field, value: u64, min: u64, max: u64) {
         if value < min || value > max {
             self.fail(field, Problem::OutOfRange { min, max });

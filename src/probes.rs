@@ -69,26 +69,26 @@ impl Probing {
                 Some(mine) => {
                     news |= theirs.settled && !mine.settled;
                     mine.settled |= theirs.settled;
-                    mine.lease_until = match (mine.lease_until, theirs.lease_until) {
-                        (Some(a), Some(b)) => Some(a.min(b)),
-                        (one, other) => one.or(other),
-                    };
+                    mine.lease_until = sooner(mine.lease_until, theirs.lease_until);
                 }
             }
         }
         news
     }
 
-    pub(crate) fn move_back(&mut self, by: u64) {
+    /// The clock was corrected by so much, and no lease lasts longer than a new one would.
+    pub(crate) fn fit(&mut self, by: u64, latest: Option<Time>) {
         for end in self.probes.iter_mut().filter_map(|probe| probe.lease_until.as_mut()) {
-            *end = end.before(by);
+            let moved = end.before(by);
+            *end = latest.map_or(moved, |latest| moved.min(latest));
         }
     }
+}
 
-    /// No lease lasts longer than a new one would.
-    pub(crate) fn cap_leases(&mut self, latest: Time) {
-        for end in self.probes.iter_mut().filter_map(|probe| probe.lease_until.as_mut()) {
-            *end = latest.min(*end);
-        }
+/// The earlier end of two leases, of which either may have none.
+fn sooner(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -1,5 +1,7 @@
 //! Exact fractions: shares of calls, and what multiplies a length of time. Never floats.
 
+use core::num::{NonZeroU32, NonZeroU64};
+
 /// A share greater than 0 and at most 1, exact: `1/3` is one third, not 0.333….
 ///
 /// ```
@@ -12,23 +14,25 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     numerator: u32,
-    denominator: u32,
+    denominator: NonZeroU32,
 }
 
 impl Share {
     /// Everything: 1/1.
-    pub const ALL: Share = Share { numerator: 1, denominator: 1 };
+    pub const ALL: Share = Share { numerator: 1, denominator: NonZeroU32::MIN };
     /// One half.
-    pub const HALF: Share = Share { numerator: 1, denominator: 2 };
+    pub const HALF: Share = Share { numerator: 1, denominator: NonZeroU32::MIN.saturating_add(1) };
     /// The largest denominator: 10^9, which is nine decimals.
     pub const MAX_DENOMINATOR: u32 = 1_000_000_000;
 
     /// `numerator / denominator`; `None` unless 1 ≤ numerator ≤ denominator ≤ 10^9.
     pub const fn new(numerator: u32, denominator: u32) -> Option<Share> {
-        if numerator == 0 || numerator > denominator || denominator > Share::MAX_DENOMINATOR {
-            return None;
+        match NonZeroU32::new(denominator) {
+            Some(bound) if numerator > 0 && numerator <= denominator && denominator <= Share::MAX_DENOMINATOR => {
+                Some(Share { numerator, denominator: bound })
+            }
+            _ => None,
         }
-        Some(Share { numerator, denominator })
     }
 
     /// `percent / 100`; `None` unless 1 ≤ percent ≤ 100.
@@ -38,7 +42,7 @@ impl Share {
 
     /// Is `part` at least this share of `whole`? Compared by multiplying, so that no rounding decides.
     pub const fn met_by(self, part: u32, whole: u32) -> bool {
-        part as u64 * self.denominator as u64 >= self.numerator as u64 * whole as u64
+        part as u64 * self.denominator.get() as u64 >= self.numerator as u64 * whole as u64
     }
 
     /// The numerator as given.
@@ -48,12 +52,12 @@ impl Share {
 
     /// The denominator as given.
     pub const fn denominator(self) -> u32 {
-        self.denominator
+        self.denominator.get()
     }
 
-    /// This share of `millis`, rounded down. Split so that it stays within 64 bits.
-    pub(crate) const fn of(self, millis: u64) -> u64 {
-        scale(millis, self.numerator as u64, self.denominator as u64)
+    /// This share of `millis`, rounded down.
+    pub(crate) fn of(self, millis: u64) -> u64 {
+        scale(millis, self.numerator.into(), self.denominator)
     }
 }
 
@@ -67,25 +71,27 @@ impl Share {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Factor {
     numerator: u64,
-    denominator: u32,
+    denominator: NonZeroU32,
 }
 
 impl Factor {
     /// No growth.
-    pub const ONE: Factor = Factor { numerator: 1, denominator: 1 };
+    pub const ONE: Factor = Factor { numerator: 1, denominator: NonZeroU32::MIN };
     /// Twice as long each time.
-    pub const TWO: Factor = Factor { numerator: 2, denominator: 1 };
+    pub const TWO: Factor = Factor { numerator: 2, denominator: NonZeroU32::MIN };
 
     /// `numerator / denominator`; `None` unless it is from 1 to 10 with a denominator of at most 10^9.
     pub const fn new(numerator: u64, denominator: u32) -> Option<Factor> {
-        if denominator == 0
-            || denominator > Share::MAX_DENOMINATOR
-            || numerator < denominator as u64
-            || numerator > denominator as u64 * 10
-        {
-            return None;
+        match NonZeroU32::new(denominator) {
+            Some(bound)
+                if denominator <= Share::MAX_DENOMINATOR
+                    && numerator >= denominator as u64
+                    && numerator <= denominator as u64 * 10 =>
+            {
+                Some(Factor { numerator, denominator: bound })
+            }
+            _ => None,
         }
-        Some(Factor { numerator, denominator })
     }
 
     /// The numerator as given.
@@ -95,17 +101,17 @@ impl Factor {
 
     /// The denominator as given.
     pub const fn denominator(self) -> u32 {
-        self.denominator
+        self.denominator.get()
     }
 
     /// `millis` times this factor, rounded down.
-    pub(crate) const fn times(self, millis: u64) -> u64 {
-        scale(millis, self.numerator, self.denominator as u64)
+    pub(crate) fn times(self, millis: u64) -> u64 {
+        scale(millis, self.numerator, self.denominator)
     }
 }
 
-/// `value * numerator / denominator` without 128 bits: exact while the result fits, else the largest number.
-const fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
-    let whole = (value / denominator).saturating_mul(numerator);
-    whole.saturating_add((value % denominator) * numerator / denominator)
+/// `millis * numerator / denominator`, split so that it stays within 64 bits: a length of time is at most 2^53, a fraction at most 10.
+fn scale(millis: u64, numerator: u64, denominator: NonZeroU32) -> u64 {
+    let denominator = NonZeroU64::from(denominator);
+    millis / denominator * numerator + millis % denominator * numerator / denominator
 }

@@ -3,8 +3,6 @@
 //! One verb per thing that can happen, each a function of policy, snapshot, arguments and `now`. Nothing happens by time alone: a
 //! circuit that is due moves when somebody asks. Every new episode raises the generation, which fences the permits of the last one.
 
-use alloc::boxed::Box;
-
 use crate::merge::{far_ahead, Hold, Stamp};
 use crate::policy::JudgeOn;
 use crate::probes::{Probe, Probing};
@@ -37,8 +35,8 @@ pub struct Snapshot {
     pub(crate) phase: Phase,
     /// Orders verdicts among those who share the circuit.
     pub(crate) stamp: Stamp,
-    /// The operator's override; made by the first hold.
-    pub(crate) hold: Option<Box<Hold>>,
+    /// The operator's override.
+    pub(crate) hold: Hold,
     pub(crate) window: Window,
     /// When this episode began.
     pub(crate) since: Time,
@@ -61,7 +59,7 @@ pub(crate) enum Phase {
     /// An open verdict that is due, with the probes in it.
     HalfOpen {
         until: Time,
-        probing: Box<Probing>,
+        probing: Probing,
     },
 }
 
@@ -104,7 +102,7 @@ impl Snapshot {
         Snapshot {
             phase: Phase::Closed,
             stamp: Stamp::NONE,
-            hold: None,
+            hold: Hold::NONE,
             window: Window::new(policy, now),
             since: now,
             seen: now,
@@ -141,8 +139,8 @@ impl Snapshot {
                     Phase::Open { until } => Refusal { reason: RefusalReason::Open, retry_at: Some(*until) },
                     Phase::HalfOpen { probing, .. } => {
                         probing.drop_ended(now);
-                        if policy.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
-                            let lease_until = policy.probe_lease_ms.map(|ms| now.after(ms));
+                        if policy.options.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
+                            let lease_until = policy.lease_until(now);
                             probing.insert(Probe { id: probe_id, lease_until, settled: false });
                             let permit = Permit { generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
                             return Admitted { admission: Admission::Admitted(permit), transition };
@@ -153,7 +151,7 @@ impl Snapshot {
             }
         };
         self.rejected = self.rejected.saturating_add(1);
-        let admission = if policy.shadow { Admission::Shadowed(refusal) } else { Admission::Refused(refusal) };
+        let admission = if policy.options.shadow { Admission::Shadowed(refusal) } else { Admission::Refused(refusal) };
         Admitted { admission, transition }
     }
 
@@ -193,7 +191,7 @@ impl Snapshot {
         self.level = 0;
         let phase = match state {
             State::Closed => Phase::Closed,
-            State::HalfOpen => Phase::HalfOpen { until: now, probing: Box::default() },
+            State::HalfOpen => Phase::HalfOpen { until: now, probing: Probing::default() },
             State::Open => Phase::Open { until: self.open_until(policy, until, now) },
         };
         self.by_hand(phase, None, Reason::Forced, now)
@@ -229,7 +227,7 @@ impl Snapshot {
         let mut found = Inspection {
             state,
             held: then.held(),
-            admits: policy.shadow || state == State::Closed,
+            admits: policy.options.shadow || state == State::Closed,
             since: due.unwrap_or(then.since),
             until: then.until(),
             counts: Counts::default(),
@@ -245,7 +243,7 @@ impl Snapshot {
         } else if let (State::HalfOpen, Phase::HalfOpen { probing, .. }) = (state, &then.phase) {
             found.probes_in_flight = probing.in_flight();
             found.probe_successes = probing.successes;
-            found.admits |= policy.probe_limit.is_none_or(|limit| found.probes_in_flight < limit);
+            found.admits |= policy.options.probe_limit.is_none_or(|limit| found.probes_in_flight < limit);
             found.next_change_at = probing.earliest_end();
         }
         found
@@ -263,7 +261,7 @@ impl Snapshot {
 
     /// The operator's override, if any.
     pub fn held(&self) -> Option<Held> {
-        self.hold.as_ref().and_then(|hold| hold.value)
+        self.hold.value
     }
 
     /// The current generation.
@@ -318,9 +316,9 @@ impl Snapshot {
     }
 
     fn is_closed(&self) -> bool {
-        match &self.hold {
+        match self.held() {
             None => matches!(self.phase, Phase::Closed),
-            Some(_) => self.state() == State::Closed,
+            Some(held) => held == Held::Closed,
         }
     }
 
@@ -339,7 +337,7 @@ impl Snapshot {
 
     fn become_due(&mut self, now: Time) -> Option<Transition> {
         let until = self.until().filter(|until| now >= *until)?;
-        self.enter(Phase::HalfOpen { until, probing: Box::default() }, Reason::OpenElapsed, Counts::default(), now)
+        self.enter(Phase::HalfOpen { until, probing: Probing::default() }, Reason::OpenElapsed, Counts::default(), now)
     }
 
     /// Counts an outcome in a closed window, and opens if that trips it.
@@ -352,12 +350,12 @@ impl Snapshot {
         let slow = policy.is_slow(outcome.duration_ms);
         self.window.roll(now);
         self.window.add(failed, slow, now);
-        if self.held().is_some() || !(failed || slow || policy.judge_on == JudgeOn::Any) {
+        if self.held().is_some() || !(failed || slow || policy.options.judge_on == JudgeOn::Any) {
             return None;
         }
         let counts = self.window.counts();
         let reason = policy.trips(counts)?;
-        if now.since(self.since) >= policy.open_ms {
+        if now.since(self.since) >= policy.options.open_ms {
             self.level = 0; // a closed period this long was a recovery
         }
         self.rejected = 0;
@@ -387,7 +385,7 @@ impl Snapshot {
             return self.open(policy, reason, counts, outcome.retry_at, now);
         }
         probing.successes = calls;
-        if calls < policy.probe_successes {
+        if calls < policy.options.probe_successes {
             return None;
         }
         self.rejected = 0;
@@ -410,8 +408,7 @@ impl Snapshot {
     fn by_hand(&mut self, phase: Phase, held: Option<Held>, reason: Reason, now: Time) -> Option<Transition> {
         let before = self.standing();
         if before.1 != held || held.is_some() {
-            let at = self.hold.as_ref().map_or(now, |hold| now.max(hold.at.after(1)));
-            self.hold = Some(Box::new(Hold { value: held, at, by: self.seed }));
+            self.hold = self.hold.next(held, self.seed, now);
         }
         self.level = 0;
         self.rejected = 0;
@@ -459,53 +456,40 @@ impl Snapshot {
     /// The instant to work with. A clock that goes back changes nothing, unless it is more than `max_open_ms` behind: that is a
     /// correction, and what is remembered moves back with it.
     pub(crate) fn clock(&mut self, policy: &Policy, now: Time) -> Time {
-        if self.seen == Time::ZERO && now > Time::ZERO {
-            self.anchor(policy, now);
-        }
         let behind = self.seen.since(now);
-        if behind > policy.max_open_ms {
+        if behind > policy.max_open_ms() || (self.seen == Time::ZERO && now > Time::ZERO) {
+            self.fit(policy, behind, now);
             self.seen = now;
-            self.move_back(behind, now);
         }
         self.seen = self.seen.max(now);
         self.seen
     }
 
-    fn move_back(&mut self, by: u64, now: Time) {
-        self.since = self.since.before(by);
-        self.window.move_back(by);
-        match &mut self.phase {
-            Phase::Closed => {}
-            Phase::Open { until } => {
-                *until = until.before(by);
-                self.decide(now); // another end is another verdict
+    /// Fits the circuit to this clock, which was corrected by so much: nothing began later than now, nothing lasts longer than it could.
+    ///
+    /// By 0 it is a restored or adopted circuit that meets this clock. A stamp from far ahead is then not a fast clock but a corrupt
+    /// text; kept, it would beat every later verdict.
+    pub(crate) fn fit(&mut self, policy: &Policy, by: u64, now: Time) {
+        self.since = self.since.before(by).min(now);
+        self.window.fit(by, now);
+        let mut other_verdict = false;
+        if by == 0 {
+            if far_ahead(self.hold.at, now) {
+                self.hold = Hold::NONE;
             }
-            Phase::HalfOpen { probing, .. } => probing.move_back(by),
-        }
-    }
-
-    /// Fits a restored or adopted circuit to this clock: nothing began later than now, nothing lasts longer than it could. A stamp
-    /// from far ahead is not a fast clock but a corrupt text; kept, it would beat every later verdict.
-    pub(crate) fn anchor(&mut self, policy: &Policy, now: Time) {
-        self.since = self.since.min(now);
-        self.window.anchor(now);
-        self.hold = self.hold.take().filter(|hold| !far_ahead(hold.at, now));
-        let mut other_verdict = far_ahead(self.stamp.since, now);
-        if other_verdict {
-            self.stamp = Stamp::NONE;
+            if far_ahead(self.stamp.since, now) {
+                self.stamp = Stamp::NONE;
+                other_verdict = true;
+            }
         }
         match &mut self.phase {
             Phase::Closed => return,
             Phase::Open { until } => {
-                let latest = policy.cap(*until, now);
-                other_verdict |= latest != *until;
-                *until = latest;
+                let end = policy.cap(until.before(by), now);
+                other_verdict |= end != *until; // another end is another verdict
+                *until = end;
             }
-            Phase::HalfOpen { probing, .. } => {
-                if let Some(ms) = policy.probe_lease_ms {
-                    probing.cap_leases(now.after(ms));
-                }
-            }
+            Phase::HalfOpen { probing, .. } => probing.fit(by, policy.lease_until(now)),
         }
         if other_verdict {
             self.decide(now);

@@ -1,5 +1,8 @@
 //! Instants. The core reads no clock: every instant is an argument, in whole milliseconds.
 
+use core::fmt;
+use core::num::NonZeroU64;
+
 /// An instant: milliseconds since the Unix epoch, or since any origin that all instants of one circuit share.
 ///
 /// Bounded to 2^53 − 1, so that it is exact as a JavaScript number. Later instants stop at that bound.
@@ -10,41 +13,54 @@
 /// assert_eq!(opened.after(250).since(opened), 250);
 /// assert_eq!(opened.since(opened.after(250)), 0); // never negative
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Time(u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(
+    /// One more than the milliseconds, so that an `Option<Time>` is no larger than a `Time`.
+    NonZeroU64,
+);
 
 impl Time {
     /// The latest instant there is: 2^53 − 1 ms.
-    pub const MAX: Time = Time((1 << 53) - 1);
+    pub const MAX: Time = Time::from_millis(u64::MAX);
     /// The origin.
-    pub const ZERO: Time = Time(0);
+    pub const ZERO: Time = Time::from_millis(0);
 
     /// The instant `millis` after the origin, at most [`Time::MAX`].
     pub const fn from_millis(millis: u64) -> Time {
-        if millis > Time::MAX.0 {
-            Time::MAX
-        } else {
-            Time(millis)
-        }
+        const MAX: u64 = (1 << 53) - 1;
+        Time(NonZeroU64::MIN.saturating_add(if millis < MAX { millis } else { MAX }))
     }
 
     /// Milliseconds since the origin.
     pub const fn as_millis(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Milliseconds from `earlier` to this instant; 0 when `earlier` is the later one.
     pub const fn since(self, earlier: Time) -> u64 {
-        self.0.saturating_sub(earlier.0)
+        self.0.get().saturating_sub(earlier.0.get())
     }
 
     /// The instant `millis` later, at most [`Time::MAX`].
+    #[inline(never)]
     pub const fn after(self, millis: u64) -> Time {
-        Time::from_millis(self.0.saturating_add(millis))
+        Time::from_millis(self.as_millis().saturating_add(millis))
     }
 
     /// The instant `millis` earlier, at least the origin.
     pub(crate) const fn before(self, millis: u64) -> Time {
-        Time(self.0.saturating_sub(millis))
+        Time::from_millis(self.as_millis().saturating_sub(millis))
+    }
+}
+
+impl Default for Time {
+    fn default() -> Time {
+        Time::ZERO
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Time").field(&self.as_millis()).finish()
     }
 }

@@ -1,6 +1,6 @@
-//! `calls`: the last outcomes, two bits each; with an age limit, an instant each as well.
+//! `calls`: the last outcomes, two bits each; with an age limit, a word each, which holds the instant as well.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use crate::{Counts, Time};
 
@@ -15,19 +15,19 @@ pub(crate) struct Entry {
 /// A ring with running totals. It is made by the first outcome: an idle circuit has none.
 #[derive(Clone, Debug)]
 pub(crate) struct CallsWindow {
-    within_ms: Option<u64>,
+    /// 0: any age.
+    within_ms: u64,
+    total: Counts,
+    /// Marks of two bits (1 failed, 2 slow): 32 in a word, or one under the milliseconds of its instant.
+    ring: Vec<u64>,
     last: u16,
     next: u16,
-    total: Counts,
-    /// Bit 0 of each pair: failed; bit 1: slow.
-    pairs: Vec<u8>,
-    /// When each ended; empty without an age limit.
-    times: Vec<Time>,
 }
 
 impl CallsWindow {
     pub(crate) fn new(last: u32, within_ms: Option<u64>) -> CallsWindow {
-        CallsWindow { within_ms, last: last as u16, next: 0, total: Counts::default(), pairs: Vec::new(), times: Vec::new() }
+        let within_ms = within_ms.unwrap_or(0);
+        CallsWindow { within_ms, total: Counts::default(), ring: Vec::new(), last: last as u16, next: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -36,25 +36,26 @@ impl CallsWindow {
     }
 
     pub(crate) fn roll(&mut self, now: Time) {
-        let Some(ms) = self.within_ms else { return };
-        while self.total.calls > 0 && now.since(self.oldest().at) > ms {
-            self.drop_oldest();
+        if self.is_aged() {
+            while self.total.calls > 0 && now.since(self.oldest().at) > self.within_ms {
+                self.drop_oldest();
+            }
         }
     }
 
     pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
-        if self.pairs.is_empty() {
-            self.allocate();
+        if self.ring.is_empty() {
+            let last = usize::from(self.last);
+            self.ring = vec![0; if self.is_aged() { last } else { last.div_ceil(32) }];
         }
         if self.total.calls >= self.last.into() {
             self.drop_oldest();
         }
-        let shift = (self.next & 3) * 2;
-        if let Some(byte) = self.pairs.get_mut(usize::from(self.next >> 2)) {
-            *byte = *byte & !(3 << shift) | (u8::from(failed) | u8::from(slow) << 1) << shift;
-        }
-        if let Some(slot) = self.times.get_mut(usize::from(self.next)) {
-            *slot = now;
+        let mark = u64::from(failed) | u64::from(slow) << 1;
+        let (word, shift) = self.place(self.next.into());
+        let aged = self.is_aged();
+        if let Some(word) = self.ring.get_mut(word) {
+            *word = if aged { now.as_millis() << 2 | mark } else { *word & !(3 << shift) | mark << shift };
         }
         self.next = if self.next + 1 >= self.last { 0 } else { self.next + 1 };
         self.total.add(failed, slow);
@@ -64,16 +65,25 @@ impl CallsWindow {
         self.total
     }
 
-    pub(crate) fn shape(&self) -> (u32, Option<u64>) {
-        (self.last.into(), self.within_ms)
+    pub(crate) fn last(&self) -> u32 {
+        self.last.into()
+    }
+
+    /// The age limit; 0: none.
+    pub(crate) fn within_ms(&self) -> u64 {
+        self.within_ms
+    }
+
+    pub(crate) fn is_aged(&self) -> bool {
+        self.within_ms > 0
     }
 
     /// How many of the newest entries fit into that many bytes of stored text.
     pub(crate) fn fitting(&self, mut bytes: usize) -> u32 {
-        let mut newer = None;
+        let mut newer = Time::ZERO;
         for back in 1..=self.total.calls {
             let at = self.entry(back).at;
-            let mut age = newer.unwrap_or(at).since(at);
+            let mut age = newer.since(at);
             while age > 0 {
                 age /= 36;
                 bytes = bytes.saturating_sub(1);
@@ -82,33 +92,21 @@ impl CallsWindow {
             if bytes == 0 {
                 return back - 1;
             }
-            newer = Some(at);
+            newer = at;
         }
         self.total.calls
     }
 
     pub(crate) fn next_change_at(&self) -> Option<Time> {
-        let ms = self.within_ms?;
-        (self.total.calls > 0).then(|| self.oldest().at.after(ms).after(1))
+        (self.is_aged() && self.total.calls > 0).then(|| self.oldest().at.after(self.within_ms).after(1))
     }
 
-    pub(crate) fn move_back(&mut self, by: u64) {
-        for at in &mut self.times {
-            *at = at.before(by);
-        }
-    }
-
-    pub(crate) fn anchor(&mut self, now: Time) {
-        for at in &mut self.times {
-            *at = now.min(*at);
-        }
-    }
-
-    fn allocate(&mut self) {
-        let last = usize::from(self.last);
-        self.pairs.resize(last.div_ceil(4), 0);
-        if self.within_ms.is_some() {
-            self.times.resize(last, Time::ZERO);
+    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+        if self.is_aged() {
+            for word in &mut self.ring {
+                let at = Time::from_millis(*word >> 2).before(by).min(latest);
+                *word = at.as_millis() << 2 | *word & 3;
+            }
         }
     }
 
@@ -119,9 +117,19 @@ impl CallsWindow {
     /// The entry that many places behind the next free one.
     pub(crate) fn entry(&self, back: u32) -> Entry {
         let (next, last) = (u32::from(self.next), u32::from(self.last));
-        let at = (if next >= back { next - back } else { next + last - back }) as usize;
-        let pair = self.pairs.get(at >> 2).map_or(0, |byte| byte >> ((at & 3) * 2));
-        Entry { failed: pair & 1 != 0, slow: pair & 2 != 0, at: self.times.get(at).copied().unwrap_or_default() }
+        let (word, shift) = self.place(if next >= back { next - back } else { next + last - back });
+        let word = self.ring.get(word).copied().unwrap_or(0);
+        let at = Time::from_millis(if self.is_aged() { word >> 2 } else { 0 });
+        Entry { failed: word >> shift & 1 != 0, slow: word >> shift & 2 != 0, at }
+    }
+
+    /// The word that holds this place of the ring, and where in it the mark is.
+    fn place(&self, index: u32) -> (usize, u32) {
+        if self.is_aged() {
+            (index as usize, 0)
+        } else {
+            (index as usize / 32, index % 32 * 2)
+        }
     }
 
     fn drop_oldest(&mut self) {
@@ -133,8 +141,7 @@ impl CallsWindow {
 impl PartialEq for CallsWindow {
     /// The same entries, wherever in the ring they lie.
     fn eq(&self, other: &CallsWindow) -> bool {
-        self.shape() == other.shape()
-            && self.total == other.total
+        (self.last, self.within_ms, self.total) == (other.last, other.within_ms, other.total)
             && (1..=self.total.calls).all(|back| self.entry(back) == other.entry(back))
     }
 }

@@ -46,11 +46,7 @@ impl ConsecutiveWindow {
         self.failures.next_change_at()
     }
 
-    pub(crate) fn move_back(&mut self, by: u64) {
-        self.failures.move_back(by);
-    }
-
-    pub(crate) fn anchor(&mut self, now: Time) {
-        self.failures.anchor(now);
+    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+        self.failures.fit(by, latest);
     }
 }

@@ -51,11 +51,7 @@ impl FixedWindow {
         (self.counts.calls > 0).then_some(self.start.after(self.ms))
     }
 
-    pub(crate) fn move_back(&mut self, by: u64) {
-        self.start = self.start.before(by);
-    }
-
-    pub(crate) fn anchor(&mut self, now: Time) {
-        self.start = self.start.min(now);
+    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+        self.start = self.start.before(by).min(latest);
     }
 }

@@ -52,25 +52,24 @@ pub enum WindowOptions {
 }
 
 impl WindowOptions {
-    pub(crate) fn parse(self, check: &mut Check) -> WindowOptions {
+    pub(crate) fn fill(&mut self, check: &mut Check) {
         match self {
-            WindowOptions::Fixed { ms } => check.length(Field::WindowMs, ms, 1),
+            WindowOptions::Fixed { ms } => check.length(Field::WindowMs, *ms, 1),
             WindowOptions::Time { ms, buckets } => {
-                check.length(Field::WindowMs, ms, 1);
-                let buckets = buckets.unwrap_or_else(|| (1..=10).rev().find(|n| ms % u64::from(*n) == 0).unwrap_or(1));
+                check.length(Field::WindowMs, *ms, 1);
+                let largest = || (1..=10).rev().find(|n| *ms % u64::from(*n) == 0).unwrap_or(1);
+                let buckets = *buckets.get_or_insert_with(largest);
                 check.count(Field::WindowBuckets, buckets, time::MAX_BUCKETS);
                 if ms.checked_rem(buckets.into()) != Some(0) {
-                    check.fail(Field::WindowBuckets, Problem::MustDivide { ms });
+                    check.fail(Field::WindowBuckets, Problem::MustDivide { ms: *ms });
                 }
-                return WindowOptions::Time { ms, buckets: Some(buckets) };
             }
             WindowOptions::Calls { last, within_ms } => {
-                check.count(Field::WindowLast, last, MAX_COUNT);
+                check.count(Field::WindowLast, *last, MAX_COUNT);
                 check.length(Field::WindowWithinMs, within_ms.unwrap_or(1), 1);
             }
             WindowOptions::Consecutive { within_ms } => check.length(Field::WindowWithinMs, within_ms.unwrap_or(1), 1),
         }
-        self
     }
 }
 
@@ -85,13 +84,13 @@ pub(crate) enum Window {
 
 impl Window {
     pub(crate) fn new(policy: &Policy, now: Time) -> Window {
-        match policy.window {
+        match policy.options.window {
             WindowOptions::Fixed { ms } => Window::Fixed(FixedWindow::new(ms, now)),
             WindowOptions::Time { ms, buckets } => Window::Time(TimeWindow::new(ms, buckets.unwrap_or(1))),
             WindowOptions::Calls { last, within_ms } => Window::Calls(CallsWindow::new(last, within_ms)),
             WindowOptions::Consecutive { within_ms } => {
                 // As many failures as could ever be asked for: by count, or by a share that waits for the minimum.
-                let enough = policy.failures.unwrap_or(1).max(policy.minimum_calls);
+                let enough = policy.options.failures.max(policy.options.minimum_calls).unwrap_or(1);
                 Window::Consecutive(ConsecutiveWindow::new(enough, within_ms))
             }
         }
@@ -147,23 +146,13 @@ impl Window {
         }
     }
 
-    /// The clock was corrected: everything happened `by` milliseconds earlier.
-    pub(crate) fn move_back(&mut self, by: u64) {
+    /// Everything in it happened `by` milliseconds earlier, and nothing after `latest`.
+    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
         match self {
-            Window::Fixed(window) => window.move_back(by),
-            Window::Time(window) => window.move_back(by),
-            Window::Calls(window) => window.move_back(by),
-            Window::Consecutive(window) => window.move_back(by),
-        }
-    }
-
-    /// Nothing in it happened after `now` (a restored text may come from a clock that was ahead).
-    pub(crate) fn anchor(&mut self, now: Time) {
-        match self {
-            Window::Fixed(window) => window.anchor(now),
-            Window::Time(window) => window.anchor(now),
-            Window::Calls(window) => window.anchor(now),
-            Window::Consecutive(window) => window.anchor(now),
+            Window::Fixed(window) => window.fit(by, latest),
+            Window::Time(window) => window.fit(by, latest),
+            Window::Calls(window) => window.fit(by, latest),
+            Window::Consecutive(window) => window.fit(by, latest),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `time`: buckets aligned to the epoch; the current one and those before it that fit the window count.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
+use core::num::NonZeroU64;
 
 use crate::{Counts, Time};
 
@@ -9,31 +10,34 @@ pub(crate) const MAX_BUCKETS: u32 = 100;
 /// A ring of buckets with a running total, so that no call scans. The ring is made by the first outcome: an idle circuit has none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TimeWindow {
-    ms: u64,
+    /// The length of one bucket.
+    width: NonZeroU64,
     /// The instant at which the newest bucket ends, a multiple of a bucket's length.
     end: u64,
     total: Counts,
+    ring: Vec<Counts>,
     buckets: u16,
     newest: u16,
-    ring: Vec<Counts>,
 }
 
 impl TimeWindow {
     pub(crate) fn new(ms: u64, buckets: u32) -> TimeWindow {
-        TimeWindow { ms, end: 0, total: Counts::default(), buckets: buckets as u16, newest: 0, ring: Vec::new() }
-    }
-
-    /// The length of one bucket.
-    fn width(&self) -> u64 {
-        self.ms / u64::from(self.buckets).max(1)
+        let width = ms.checked_div(buckets.into()).and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MIN);
+        TimeWindow { width, end: 0, total: Counts::default(), ring: Vec::new(), buckets: buckets as u16, newest: 0 }
     }
 
     fn end_of_bucket_at(&self, now: Time) -> u64 {
-        (now.as_millis() / self.width() + 1) * self.width()
+        (now.as_millis() / self.width + 1) * self.width.get()
     }
 
     fn allocate(&mut self) {
-        self.ring.resize(self.buckets.into(), Counts::default());
+        if self.ring.is_empty() {
+            self.ring = vec![Counts::default(); self.buckets.into()];
+        }
+    }
+
+    fn step(&mut self) {
+        self.newest = if self.newest + 1 >= self.buckets { 0 } else { self.newest + 1 };
     }
 
     pub(crate) fn clear(&mut self) {
@@ -45,12 +49,12 @@ impl TimeWindow {
         if now.as_millis() < self.end || self.ring.is_empty() {
             return;
         }
-        let steps = (now.as_millis() - self.end) / self.width() + 1;
+        let steps = (now.as_millis() - self.end) / self.width + 1;
         if steps >= self.buckets.into() || self.total.calls == 0 {
             self.clear();
         } else {
             for _ in 0..steps {
-                self.newest = if self.newest + 1 >= self.buckets { 0 } else { self.newest + 1 };
+                self.step();
                 if let Some(oldest) = self.ring.get_mut(usize::from(self.newest)) {
                     self.total = self.total.minus(*oldest);
                     *oldest = Counts::default();
@@ -75,8 +79,12 @@ impl TimeWindow {
         self.total
     }
 
-    pub(crate) fn shape(&self) -> (u64, u32) {
-        (self.ms, self.buckets.into())
+    pub(crate) fn ms(&self) -> u64 {
+        self.width.get() * self.buckets()
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        self.buckets.into()
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -97,8 +105,8 @@ impl TimeWindow {
     /// Adds a stored bucket, from the oldest to the newest, of a window whose newest bucket ends at `end`.
     pub(crate) fn restore(&mut self, counts: Counts, end: u64) {
         self.allocate();
-        self.end = end / self.width() * self.width();
-        self.newest = if self.newest + 1 >= self.buckets { 0 } else { self.newest + 1 };
+        self.end = end / self.width * self.width.get();
+        self.step();
         if let Some(bucket) = self.ring.get_mut(usize::from(self.newest)) {
             *bucket = counts;
             self.total = self.total.plus(counts);
@@ -107,16 +115,14 @@ impl TimeWindow {
 
     pub(crate) fn next_change_at(&self) -> Option<Time> {
         let oldest = self.used().checked_sub(1)?;
-        let older = self.width() * u64::from(oldest);
-        Some(Time::from_millis((self.end + self.ms).saturating_sub(self.width() + older)))
+        let ahead = self.width.get() * u64::from(self.buckets - 1 - oldest);
+        Some(Time::from_millis(self.end + ahead))
     }
 
-    pub(crate) fn move_back(&mut self, by: u64) {
-        let last_instant = Time::from_millis(self.end.saturating_sub(1)).before(by);
-        self.end = self.end_of_bucket_at(last_instant);
-    }
-
-    pub(crate) fn anchor(&mut self, now: Time) {
-        self.end = self.end.min(self.end_of_bucket_at(now));
+    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+        if !self.ring.is_empty() {
+            let last_instant = Time::from_millis(self.end.saturating_sub(1));
+            self.end = self.end_of_bucket_at(last_instant.before(by).min(latest));
+        }
     }
 }
