@@ -3,7 +3,7 @@
 //! NaN is "not given": the core's default. Infinity is "none": no limit, no lease, no rate. A number that is not whole becomes one
 //! that is out of every range, so that the core names the bound.
 
-use tripcurve::{Factor, Field, InvalidPolicy, JudgeOn, Lease, Policy, PolicyOptions, Problem, Rate, Share, WindowOptions};
+use tripcurve::{Factor, Field, JudgeOn, Lease, Policy, PolicyOptions, Problem, Rate, Share, WindowOptions};
 
 /// How many numbers a policy takes; one slot is spare.
 pub(crate) const SLOTS: usize = 24;
@@ -16,8 +16,13 @@ pub(crate) struct Refused {
 }
 
 /// Parses the policy in the slots.
-pub(crate) fn parse(slots: &[f64; SLOTS]) -> Result<Policy, Refused> {
-    Slots(slots).policy().map_err(|error| {
+pub(crate) fn parse(numbers: &[f64; SLOTS]) -> Result<Policy, Refused> {
+    let mut slots = Slots { numbers, refused: None };
+    let options = slots.options();
+    if let Some(refused) = slots.refused {
+        return Err(refused);
+    }
+    Policy::parse(options).map_err(|error| {
         let (problem, min, max) = match error.problem {
             Problem::OutOfRange { min, max } => (0.0, min, max),
             Problem::Excluded => (1.0, 0, 0),
@@ -28,63 +33,75 @@ pub(crate) fn parse(slots: &[f64; SLOTS]) -> Result<Policy, Refused> {
     })
 }
 
-struct Slots<'a>(&'a [f64; SLOTS]);
+/// A reader whose first refusal sticks, so that what reads a slot need not look.
+struct Slots<'a> {
+    numbers: &'a [f64; SLOTS],
+    refused: Option<Refused>,
+}
 
 impl Slots<'_> {
-    fn policy(&self) -> Result<Policy, InvalidPolicy> {
-        let window = match self.given(0).unwrap_or(1.0) as u32 {
-            0 => WindowOptions::Fixed { ms: self.length(1).unwrap_or(0) },
-            1 => WindowOptions::Time { ms: self.length(1).unwrap_or(0), buckets: self.count(2) },
-            2 => WindowOptions::Calls { last: self.count(3).unwrap_or(0), within_ms: self.length(4) },
-            _ => WindowOptions::Consecutive { within_ms: self.length(4) },
-        };
-        let defaults = PolicyOptions::default();
-        Policy::parse(PolicyOptions {
-            window,
-            failure_rate: match self.given(5) {
-                None => Rate::Default,
-                Some(f64::INFINITY) => Rate::Off,
-                Some(_) => Rate::Share(self.share(5, Field::FailureRate)?),
+    fn options(&mut self) -> PolicyOptions {
+        let mut options = PolicyOptions {
+            window: match self.at(0) {
+                0.0 => WindowOptions::Fixed { ms: self.whole(1) },
+                2.0 => WindowOptions::Calls { last: self.small(3), within_ms: self.length(4) },
+                3.0 => WindowOptions::Consecutive { within_ms: self.length(4) },
+                _ => WindowOptions::Time { ms: self.whole(1), buckets: self.count(2) },
             },
             failures: self.count(7),
             minimum_calls: self.count(8),
             slow_ms: self.length(9),
-            slow_rate: match self.given(10) {
-                None => defaults.slow_rate,
-                Some(_) => self.share(10, Field::SlowRate)?,
-            },
-            judge_on: if self.given(12) == Some(1.0) { JudgeOn::Any } else { JudgeOn::Failure },
-            open_ms: self.length(13).unwrap_or(defaults.open_ms),
-            backoff: match self.given(14) {
-                None => defaults.backoff,
-                Some(_) => {
-                    Factor::new(self.whole(14), self.whole(15).min(u32::MAX.into()) as u32).ok_or(outside(Field::Backoff, 1, 10))?
-                }
-            },
-            jitter: match self.given(16) {
-                None | Some(0.0) => None,
-                Some(_) => Some(self.share(16, Field::Jitter)?),
-            },
             max_open_ms: self.length(18),
-            probe_limit: match self.given(19) {
-                Some(f64::INFINITY) => None,
-                _ => self.count(19).or(defaults.probe_limit),
-            },
-            probe_successes: self.count(20).unwrap_or(defaults.probe_successes),
-            probe_lease: match self.given(21) {
-                Some(f64::INFINITY) => Lease::Never,
-                _ => self.length(21).map_or(Lease::Default, Lease::Ms),
-            },
-            shadow: self.given(22) == Some(1.0),
-        })
+            shadow: self.at(22) == 1.0,
+            ..PolicyOptions::default()
+        };
+        match self.at(5) {
+            f64::INFINITY => options.failure_rate = Rate::Off,
+            number if number.is_nan() => {}
+            _ => options.failure_rate = Rate::Share(self.share(5)),
+        }
+        if self.has(10) {
+            options.slow_rate = self.share(10);
+        }
+        if self.at(12) == 1.0 {
+            options.judge_on = JudgeOn::Any;
+        }
+        if self.has(13) {
+            options.open_ms = self.whole(13);
+        }
+        if self.has(14) {
+            options.backoff = self.factor(14);
+        }
+        if self.has(16) && self.at(16) != 0.0 {
+            options.jitter = Some(self.share(16));
+        }
+        if !self.at(19).is_nan() {
+            options.probe_limit = self.count(19);
+        }
+        if self.has(20) {
+            options.probe_successes = self.small(20);
+        }
+        match self.at(21) {
+            f64::INFINITY => options.probe_lease = Lease::Never,
+            number if number.is_nan() => {}
+            _ => options.probe_lease = Lease::Ms(self.whole(21)),
+        }
+        options
     }
 
-    fn given(&self, slot: usize) -> Option<f64> {
-        self.0.get(slot).copied().filter(|number| !number.is_nan())
+    fn at(&self, slot: usize) -> f64 {
+        self.numbers.get(slot).copied().unwrap_or(f64::NAN)
     }
 
+    #[inline(never)]
+    fn has(&self, slot: usize) -> bool {
+        let number = self.at(slot);
+        !number.is_nan() && number != f64::INFINITY
+    }
+
+    #[inline(never)]
     fn whole(&self, slot: usize) -> u64 {
-        let number = self.given(slot).unwrap_or(-1.0);
+        let number = self.at(slot);
         let whole = number as u64;
         if whole as f64 == number {
             whole
@@ -93,22 +110,40 @@ impl Slots<'_> {
         }
     }
 
+    fn small(&self, slot: usize) -> u32 {
+        self.whole(slot).min(u32::MAX.into()) as u32
+    }
+
+    #[inline(never)]
     fn length(&self, slot: usize) -> Option<u64> {
-        self.given(slot).filter(|number| *number != f64::INFINITY).map(|_| self.whole(slot))
+        self.has(slot).then(|| self.whole(slot))
     }
 
+    #[inline(never)]
     fn count(&self, slot: usize) -> Option<u32> {
-        self.length(slot).map(|whole| whole.min(u32::MAX.into()) as u32)
+        self.has(slot).then(|| self.small(slot))
     }
 
-    fn share(&self, slot: usize, field: Field) -> Result<Share, InvalidPolicy> {
-        let part = |slot| self.whole(slot).min(u32::MAX.into()) as u32;
-        Share::new(part(slot), part(slot + 1)).ok_or(outside(field, 0, 1))
+    #[inline(never)]
+    fn share(&mut self, slot: usize) -> Share {
+        Share::new(self.small(slot), self.small(slot + 1)).unwrap_or_else(|| {
+            self.refuse(slot, 0.0, 1.0);
+            Share::ALL
+        })
     }
-}
 
-fn outside(field: Field, min: u64, max: u64) -> InvalidPolicy {
-    InvalidPolicy { field, problem: Problem::OutOfRange { min, max } }
+    fn factor(&mut self, slot: usize) -> Factor {
+        Factor::new(self.whole(slot), self.small(slot + 1)).unwrap_or_else(|| {
+            self.refuse(slot, 1.0, 10.0);
+            Factor::ONE
+        })
+    }
+
+    fn refuse(&mut self, slot: usize, min: f64, max: f64) {
+        if self.refused.is_none() {
+            self.refused = Some(Refused { slot: slot as i32, why: [0.0, min, max] });
+        }
+    }
 }
 
 fn slot(field: Field) -> i32 {

@@ -1,7 +1,7 @@
 //! The numeric runtime: circuits in a slab, named by handles; numbers in, numbers out; nothing is allocated to admit or settle.
 //!
 //! A token is a serial of the whole module, shifted left, with bit 0 set for a probe. Every generation of every circuit has its own
-//! for ordinary calls and every probe has its own, so a late one never fits another circuit, generation or slot.
+//! for ordinary calls and every probe has a later one, so a late one never fits another circuit, generation or slot.
 //! What does not fit into the returned number (transitions, inspections, policies) goes through one block of numbers: `scratch`.
 
 mod slab;
@@ -10,7 +10,8 @@ mod state;
 use alloc::string::String;
 
 use tripcurve::{
-    Admission, CallOutcome, Held, Inspection, Permit, PermitKind, RefusalReason, Snapshot, State, StoredProblem, Verdict,
+    Admission, CallOutcome, Held, Inspection, Permit, PermitKind, Policy, RefusalReason, Snapshot, State, StoredProblem, Time,
+    Transition, Verdict,
 };
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -34,8 +35,8 @@ pub fn scratch() -> *const f64 {
 /// Parses the policy in the block: its handle, or −1 − slot, and the block says what is wrong.
 #[wasm_bindgen]
 pub fn policy() -> i32 {
-    with(|runtime| match crate::slots::parse(&runtime.scratch) {
-        Ok(policy) => runtime.policy(policy) as i32,
+    with(|runtime| match runtime.policy() {
+        Ok(handle) => handle as i32,
         Err(refused) => {
             runtime.answer(refused.why);
             -1 - refused.slot
@@ -69,12 +70,16 @@ pub fn closed_token(handle: u32) -> i32 {
 pub fn admit(handle: u32, now: f64) -> i32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return NO_CIRCUIT };
-        let probe_id = visit.probe_id();
-        let admitted = visit.circuit.snapshot.admit(visit.policy, probe_id, visit.now);
-        visit.finish(admitted.transition);
+        if visit.circuit.snapshot.admits_without_asking() {
+            return visit.circuit.token;
+        }
+        // Time first, by itself: a generation that it begins has its token before its first probe has one.
+        let due = visit.circuit.snapshot.at(visit.circuit.policy, visit.now);
+        visit.finish(due);
+        let admitted = visit.circuit.snapshot.admit(visit.circuit.policy, visit.probe_id(), visit.now);
         match admitted.admission {
             Admission::Admitted(Permit { kind: PermitKind::Allowed, .. }) => visit.circuit.token,
-            Admission::Admitted(Permit { kind: PermitKind::Probe, id, .. }) => visit.probe_token(id),
+            Admission::Admitted(Permit { kind: PermitKind::Probe, .. }) => visit.probe_token(),
             Admission::Refused(refusal) => code(refusal.reason),
             Admission::Shadowed(refusal) => code(refusal.reason) - SHADOW,
         }
@@ -86,7 +91,7 @@ pub fn admit(handle: u32, now: f64) -> i32 {
 pub fn retry_at(handle: u32, now: f64) -> f64 {
     with(|runtime| {
         let Some(visit) = runtime.visit(handle, now) else { return f64::NAN };
-        let now = visit.circuit.snapshot.inspect(visit.policy, visit.now);
+        let now = visit.circuit.snapshot.inspect(visit.circuit.policy, visit.now);
         number(match now.state {
             State::Closed => None,
             State::Open => now.until,
@@ -107,7 +112,8 @@ pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
         let Some(permit) = visit.permit(token) else { return STALE };
-        let settled = visit.circuit.snapshot.settle(visit.policy, permit, call_outcome(outcome, duration, until), visit.now);
+        let settled =
+            visit.circuit.snapshot.settle(visit.circuit.policy, permit, call_outcome(outcome, duration, until), visit.now);
         visit.finish(settled.transition) | if settled.stale { STALE } else { 0 }
     })
 }
@@ -117,7 +123,7 @@ pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f
 pub fn record(handle: u32, outcome: u32, duration: f64, until: f64, now: f64) -> u32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
-        let recorded = visit.circuit.snapshot.record(visit.policy, call_outcome(outcome, duration, until), visit.now);
+        let recorded = visit.circuit.snapshot.record(visit.circuit.policy, call_outcome(outcome, duration, until), visit.now);
         recorded.transitions.into_iter().fold(0, |bits, transition| bits | visit.finish(transition))
     })
 }
@@ -125,45 +131,38 @@ pub fn record(handle: u32, outcome: u32, duration: f64, until: f64, now: f64) ->
 /// State 0 closed, 1 open, else half-open; until NaN: the policy's open time.
 #[wasm_bindgen]
 pub fn force(handle: u32, state: u32, until: f64, now: f64) -> u32 {
-    with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let state = match state {
-            0 => State::Closed,
-            1 => State::Open,
-            _ => State::HalfOpen,
-        };
-        let moved = visit.circuit.snapshot.force(visit.policy, state, state::instant(until), visit.now);
-        visit.finish(moved)
-    })
+    let state = match state {
+        0 => State::Closed,
+        1 => State::Open,
+        _ => State::HalfOpen,
+    };
+    command(handle, now, &|circuit, policy, now| circuit.force(policy, state, state::instant(until), now))
 }
 
 /// 0 open, else closed.
 #[wasm_bindgen]
 pub fn hold(handle: u32, held: u32, now: f64) -> u32 {
-    with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let held = if held == 0 { Held::Open } else { Held::Closed };
-        let moved = visit.circuit.snapshot.hold(visit.policy, held, visit.now);
-        visit.finish(moved)
-    })
+    let held = if held == 0 { Held::Open } else { Held::Closed };
+    command(handle, now, &|circuit, policy, now| circuit.hold(policy, held, now))
 }
 
 /// Ends a hold.
 #[wasm_bindgen]
 pub fn release(handle: u32, now: f64) -> u32 {
-    with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let moved = visit.circuit.snapshot.release(visit.policy, visit.now);
-        visit.finish(moved)
-    })
+    command(handle, now, &|circuit, policy, now| circuit.release(policy, now))
 }
 
 /// Closed and empty.
 #[wasm_bindgen]
 pub fn reset(handle: u32, now: f64) -> u32 {
+    command(handle, now, &|circuit, policy, now| circuit.reset(policy, now))
+}
+
+/// An operator's command. Rare, so one way for all of them: not a copy of it each.
+fn command(handle: u32, now: f64, verb: &dyn Fn(&mut Snapshot, &Policy, Time) -> Option<Transition>) -> u32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let moved = visit.circuit.snapshot.reset(visit.policy, visit.now);
+        let moved = verb(&mut visit.circuit.snapshot, visit.circuit.policy, visit.now);
         visit.finish(moved)
     })
 }
@@ -172,7 +171,7 @@ pub fn reset(handle: u32, now: f64) -> u32 {
 #[wasm_bindgen]
 pub fn next_transition() -> u32 {
     with(|runtime| {
-        let Some((handle, moved)) = runtime.transitions.pop_front() else { return 0 };
+        let Some((handle, moved)) = runtime.next_transition() else { return 0 };
         runtime.answer([
             handle.into(),
             f64::from(moved.from as u8),
@@ -195,7 +194,7 @@ pub fn next_transition() -> u32 {
 pub fn inspect(handle: u32, now: f64) {
     with(|runtime| {
         let Some(visit) = runtime.visit(handle, now) else { return };
-        let found: Inspection = visit.circuit.snapshot.inspect(visit.policy, visit.now);
+        let found: Inspection = visit.circuit.snapshot.inspect(visit.circuit.policy, visit.now);
         let held = match found.held {
             None => 0u8,
             Some(Held::Open) => 1,
@@ -230,8 +229,8 @@ pub fn encode(handle: u32) -> String {
 pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let fresh = Snapshot::closed(visit.policy, visit.circuit.snapshot.seed(), visit.now);
-        let (snapshot, problem) = Snapshot::decode(visit.policy, text, fresh);
+        let fresh = Snapshot::closed(visit.circuit.policy, visit.circuit.snapshot.seed(), visit.now);
+        let (snapshot, problem) = Snapshot::decode(visit.circuit.policy, text, fresh);
         visit.replace(snapshot);
         match problem {
             None => 0,
@@ -250,12 +249,12 @@ pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
 pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let fresh = Snapshot::closed(visit.policy, 0, visit.now);
-        let (theirs, problem) = Snapshot::decode(visit.policy, text, fresh);
+        let fresh = Snapshot::closed(visit.circuit.policy, 0, visit.now);
+        let (theirs, problem) = Snapshot::decode(visit.circuit.policy, text, fresh);
         if matches!(problem, Some(StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed)) {
             return 16;
         }
-        let found = visit.circuit.snapshot.adopt(visit.policy, theirs, visit.now);
+        let found = visit.circuit.snapshot.adopt(visit.circuit.policy, theirs, visit.now);
         let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
         visit.finish(found.transition)
             | bit(found.adopted, 2)

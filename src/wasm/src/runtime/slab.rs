@@ -1,66 +1,47 @@
-//! Circuits by handle. In chunks, so that a hundred thousand circuits never have to be copied to make room for one more.
+//! Circuits by handle; a handle is used again once its circuit is gone.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tripcurve::Snapshot;
+use tripcurve::{Policy, Snapshot};
 
-/// One circuit and the tokens that are out for it.
+/// One circuit and the token that is out for it.
 pub(super) struct Circuit {
     pub(super) snapshot: Snapshot,
-    pub(super) policy: u32,
-    /// For ordinary calls of this generation.
+    pub(super) policy: &'static Policy,
+    /// For ordinary calls of this generation; those of its probes are later ones.
     pub(super) token: i32,
-    /// For the probes this module let in: token and probe id.
-    pub(super) probes: Vec<(i32, u32)>,
 }
 
-#[derive(Default)]
+/// Boxed, so that a hundred thousand circuits never have to be copied to make room for one more.
 pub(super) struct Slab {
-    chunks: Vec<Vec<Option<Circuit>>>,
+    circuits: Vec<Option<Box<Circuit>>>,
     free: Vec<u32>,
 }
 
-const CHUNK: usize = 64;
-
 impl Slab {
     pub(super) const fn new() -> Slab {
-        Slab { chunks: Vec::new(), free: Vec::new() }
+        Slab { circuits: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn insert(&mut self, circuit: Circuit) -> u32 {
-        if let Some(handle) = self.free.pop() {
-            if let Some(slot) = self.slot(handle) {
-                *slot = Some(circuit);
-            }
-            return handle;
+        let circuit = Some(Box::new(circuit));
+        let free = self.free.pop().unwrap_or(u32::MAX);
+        if let Some(slot) = self.circuits.get_mut(free as usize) {
+            *slot = circuit;
+            return free;
         }
-        let index = match self.chunks.last() {
-            Some(chunk) if chunk.len() < CHUNK => self.chunks.len() - 1,
-            _ => {
-                self.chunks.push(Vec::with_capacity(CHUNK));
-                self.chunks.len() - 1
-            }
-        };
-        let Some(chunk) = self.chunks.get_mut(index) else { return u32::MAX };
-        chunk.push(Some(circuit));
-        (index * CHUNK + chunk.len() - 1) as u32
+        self.circuits.push(circuit);
+        self.circuits.len() as u32 - 1
     }
 
-    pub(super) fn get(&self, handle: u32) -> Option<&Circuit> {
-        self.chunks.get(handle as usize / CHUNK)?.get(handle as usize % CHUNK)?.as_ref()
-    }
-
-    pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut Circuit> {
-        self.slot(handle)?.as_mut()
+    pub(super) fn get(&mut self, handle: u32) -> Option<&mut Circuit> {
+        self.circuits.get_mut(handle as usize)?.as_deref_mut()
     }
 
     pub(super) fn remove(&mut self, handle: u32) {
-        if self.slot(handle).and_then(Option::take).is_some() {
+        if self.circuits.get_mut(handle as usize).and_then(Option::take).is_some() {
             self.free.push(handle);
         }
-    }
-
-    fn slot(&mut self, handle: u32) -> Option<&mut Option<Circuit>> {
-        self.chunks.get_mut(handle as usize / CHUNK)?.get_mut(handle as usize % CHUNK)
     }
 }

@@ -1,21 +1,27 @@
 //! What the module remembers: policies, circuits, transitions that wait, serials, and entropy.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
 use tripcurve::{Permit, PermitKind, Policy, Snapshot, Time, Transition};
 
 use super::slab::{Circuit, Slab};
-use crate::slots::SLOTS;
+use crate::slots::{self, Refused, SLOTS};
 
 pub(super) struct Runtime {
     pub(super) scratch: [f64; SLOTS],
-    policies: Vec<Policy>,
+    policies: Vec<&'static Known>,
     pub(super) circuits: Slab,
-    pub(super) transitions: VecDeque<(u32, Transition)>,
+    /// In order, with the handles of their circuits.
+    transitions: Vec<(u32, Transition)>,
     tokens: Tokens,
-    entropy: Entropy,
+}
+
+/// A policy and the numbers it was made of.
+struct Known {
+    numbers: [f64; SLOTS],
+    policy: Policy,
 }
 
 struct OneThread(UnsafeCell<Runtime>);
@@ -27,9 +33,8 @@ static RUNTIME: OneThread = OneThread(UnsafeCell::new(Runtime {
     scratch: [0.0; SLOTS],
     policies: Vec::new(),
     circuits: Slab::new(),
-    transitions: VecDeque::new(),
-    tokens: Tokens { serial: 0 },
-    entropy: Entropy { state: None },
+    transitions: Vec::new(),
+    tokens: Tokens { serial: 0, entropy: None },
 }));
 
 pub(super) fn with<T>(f: impl FnOnce(&mut Runtime) -> T) -> T {
@@ -38,37 +43,44 @@ pub(super) fn with<T>(f: impl FnOnce(&mut Runtime) -> T) -> T {
 }
 
 impl Runtime {
-    /// Its number; equal policies have one.
-    pub(super) fn policy(&mut self, policy: Policy) -> usize {
-        self.policies.iter().position(|known| *known == policy).unwrap_or_else(|| {
-            self.policies.push(policy);
-            self.policies.len() - 1
-        })
+    /// The handle of the policy in the block, or what is wrong with it. The same numbers get the same one, which lives as long as the
+    /// module.
+    pub(super) fn policy(&mut self) -> Result<usize, Refused> {
+        let numbers = self.scratch;
+        let is_same = |known: &&Known| known.numbers.iter().zip(&numbers).all(|(a, b)| a.to_bits() == b.to_bits());
+        if let Some(handle) = self.policies.iter().position(is_same) {
+            return Ok(handle);
+        }
+        let policy = slots::parse(&numbers)?;
+        self.policies.push(Box::leak(Box::new(Known { numbers, policy })));
+        Ok(self.policies.len() - 1)
     }
 
     pub(super) fn create(&mut self, policy: u32, now: f64) -> u32 {
-        let Some(parsed) = self.policies.get(policy as usize) else { return u32::MAX };
+        let Some(Known { policy, .. }) = self.policies.get(policy as usize) else { return u32::MAX };
         // The seed is drawn by the first verb: where a worker starts there is no randomness yet.
-        let snapshot = Snapshot::closed(parsed, 0, instant(now).unwrap_or_default());
-        self.circuits.insert(Circuit { snapshot, policy, token: self.tokens.next(false), probes: Vec::new() })
+        let snapshot = Snapshot::closed(policy, 0, instant(now).unwrap_or_default());
+        self.circuits.insert(Circuit { snapshot, policy, token: self.tokens.next(false) })
     }
 
     /// One verb on one circuit; a bad `now` is the last one seen.
     pub(super) fn visit(&mut self, handle: u32, now: f64) -> Option<Visit<'_>> {
-        let circuit = self.circuits.get_mut(handle)?;
-        let policy = self.policies.get(circuit.policy as usize)?;
+        let circuit = self.circuits.get(handle)?;
         if circuit.snapshot.seed() == 0 {
-            circuit.snapshot.set_seed(self.entropy.next().max(1));
+            circuit.snapshot.set_seed(self.tokens.seed());
         }
         let now = instant(now).unwrap_or(circuit.snapshot.last_seen());
         let generation = circuit.snapshot.generation();
-        let (transitions, tokens, entropy) = (&mut self.transitions, &mut self.tokens, &mut self.entropy);
-        Some(Visit { circuit, policy, now, handle, generation, transitions, tokens, entropy })
+        Some(Visit { circuit, now, handle, generation, transitions: &mut self.transitions, tokens: &mut self.tokens })
+    }
+
+    pub(super) fn next_transition(&mut self) -> Option<(u32, Transition)> {
+        (!self.transitions.is_empty()).then(|| self.transitions.remove(0))
     }
 
     pub(super) fn answer<const N: usize>(&mut self, numbers: [f64; N]) {
-        for (slot, number) in self.scratch.iter_mut().zip(numbers) {
-            *slot = number;
+        if let Some(block) = self.scratch.first_chunk_mut() {
+            *block = numbers;
         }
     }
 }
@@ -76,13 +88,11 @@ impl Runtime {
 /// What a verb on one circuit needs, borrowed apart.
 pub(super) struct Visit<'a> {
     pub(super) circuit: &'a mut Circuit,
-    pub(super) policy: &'a Policy,
     pub(super) now: Time,
     handle: u32,
     generation: u32,
-    transitions: &'a mut VecDeque<(u32, Transition)>,
+    transitions: &'a mut Vec<(u32, Transition)>,
     tokens: &'a mut Tokens,
-    entropy: &'a mut Entropy,
 }
 
 impl Visit<'_> {
@@ -91,84 +101,67 @@ impl Visit<'_> {
         if self.circuit.snapshot.generation() != self.generation {
             self.generation = self.circuit.snapshot.generation();
             self.circuit.token = self.tokens.next(false);
-            self.circuit.probes.clear();
         }
         let Some(transition) = transition else { return 0 };
-        self.transitions.push_back((self.handle, transition));
+        self.transitions.push((self.handle, transition));
         super::MOVED
     }
 
+    /// Whatever the generation of the new one is, the tokens of the old one are void.
     pub(super) fn replace(&mut self, snapshot: Snapshot) {
         self.circuit.snapshot = snapshot;
-        self.generation = self.circuit.snapshot.generation().wrapping_add(1); // whatever the new one is, the tokens are void
-        self.finish(None);
+        self.circuit.token = self.tokens.next(false);
     }
 
-    /// The permit a token stands for. A probe's token is good once.
-    pub(super) fn permit(&mut self, token: i32) -> Option<Permit> {
-        let (kind, id) = if token & 1 == 0 {
-            if token != self.circuit.token {
-                return None;
-            }
-            (PermitKind::Allowed, 0)
-        } else {
-            let at = self.circuit.probes.iter().position(|(probe, _)| *probe == token)?;
-            (PermitKind::Probe, self.circuit.probes.swap_remove(at).1)
+    /// The permit a token of this generation stands for.
+    pub(super) fn permit(&self, token: i32) -> Option<Permit> {
+        let later = token.wrapping_sub(self.circuit.token) & i32::MAX;
+        let (kind, id) = match token & 1 {
+            0 if later == 0 => (PermitKind::Allowed, 0),
+            1 if later < 1 << 30 => (PermitKind::Probe, self.tokens.probe_id(token)),
+            _ => return None,
         };
         Some(Permit { generation: self.generation, kind, id, admitted_at: self.now })
     }
 
-    /// 30 random bits for a probe, if this admission may become one.
-    pub(super) fn probe_id(&mut self) -> u32 {
-        if self.circuit.snapshot.admits_without_asking() {
-            0
-        } else {
-            self.entropy.next() >> 2
-        }
+    /// What a probe let in now would be named. Its token has to be drawn if it is.
+    pub(super) fn probe_id(&self) -> u32 {
+        self.tokens.probe_id(self.tokens.coming(true))
     }
 
-    /// A token for this probe. Those of probes whose lease is over are forgotten.
-    pub(super) fn probe_token(&mut self, id: u32) -> i32 {
-        let snapshot = &self.circuit.snapshot;
-        self.circuit.probes.retain(|(_, id)| snapshot.is_probing(*id));
-        let token = self.tokens.next(true);
-        self.circuit.probes.push((token, id));
-        token
+    pub(super) fn probe_token(&mut self) -> i32 {
+        self.tokens.next(true)
     }
 }
 
-/// Serials of 30 bits; they come round after a thousand million generations and probes.
+/// Serials of 30 bits: one for the ordinary calls of each generation, one for each probe. They come round after a thousand million.
 struct Tokens {
     serial: u32,
+    /// Drawn once from the host, so that seeds and probes are named apart from those of other modules.
+    entropy: Option<u32>,
 }
 
 impl Tokens {
     fn next(&mut self, probe: bool) -> i32 {
-        self.serial = (self.serial + 1) & 0x3fff_ffff;
-        ((self.serial << 1) | u32::from(probe)) as i32
+        let token = self.coming(probe);
+        self.serial = token as u32 >> 1;
+        token
     }
-}
 
-/// Numbers for seeds and probe ids: drawn once from the host, then stretched (SplitMix64), so that a probe costs no trip to the host.
-struct Entropy {
-    state: Option<u64>,
-}
+    fn coming(&self, probe: bool) -> i32 {
+        let serial = (self.serial + 1) & 0x3fff_ffff;
+        (serial << 1 | u32::from(probe)) as i32
+    }
 
-impl Entropy {
-    fn next(&mut self) -> u32 {
-        let state = match self.state {
-            Some(state) => state,
-            // Refused where a worker starts; tried again by the next verb.
-            None => match getrandom::u64() {
-                Ok(drawn) => drawn,
-                Err(_) => return 1,
-            },
-        };
-        let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.state = Some(state);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 16) as u32
+    fn probe_id(&self, token: i32) -> u32 {
+        self.entropy.unwrap_or(0).wrapping_add(token as u32)
+    }
+
+    /// Where a worker starts the host refuses to draw: 0, and the next verb tries again.
+    fn seed(&mut self) -> u32 {
+        self.entropy = self.entropy.or_else(|| getrandom::u32().ok());
+        let Some(entropy) = self.entropy else { return 0 };
+        entropy.wrapping_add((self.next(false) as u32).wrapping_mul(0x9e37_79b9)).max(1)
     }
 }
 
