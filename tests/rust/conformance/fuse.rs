@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{json, Value};
 use tripcurve::{
-    CallOutcome, Key, Lease, Policy, PolicyOptions, Rate, Reason, RefusalReason, Snapshot, State, Transition, Verdict,
-    WindowOptions,
+    CallOutcome, Key, Lease, Policy, PolicyOptions, Rate, Reason, RefusalReason, Snapshot, State, StoredProblem, Transition,
+    Verdict, WindowOptions,
 };
 
 use crate::circuit::{arrows, at, letter, outcome, Circuit};
