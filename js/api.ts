@@ -1,6 +1,8 @@
 // What users can import, one line each. The entries add where the module comes from.
 
-export { CircuitBreaker, type BreakerOptions, type RunOptions, type Permit, type Refusal, type Admission, type Inspection } from "./breaker.js";
+export { CircuitBreaker, type Permit, type Refusal, type Admission } from "./breaker.js";
+export type { BreakerOptions, RunOptions } from "./options.js";
+export type { Inspection } from "./inspection.js";
 export { CircuitRegistry } from "./registry.js";
 export { wrapFetch, type FetchOptions, type GuardedFetch } from "./fetch.js";
 export { ready } from "./runtime.js";

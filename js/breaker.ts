@@ -2,54 +2,18 @@
 // One circuit and the calls it guards. The core decides; here a call is let in or refused, its outcome is handed over, and what
 // happened is told. A closed circuit that nobody watches costs one crossing a call, after the function has answered.
 
-import { type CallOutcome, type Classify, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
-import { trusted, wallClock } from "./clock.js";
+import { either, started, timer } from "./calls.js";
+import { type CallOutcome, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
 import { CircuitError, CircuitOpenError, InvalidCircuitError, whole, withoutStack } from "./errors.js";
-import { type BreakerEvents, type CircuitState, type Counts, type Held, type Listeners, listen, noListeners, type RefusalReason, tell, type TransitionReason } from "./events.js";
+import { type BreakerEvents, type CircuitState, type Listeners, listen, noListeners, type RefusalReason, tell, type TransitionReason } from "./events.js";
 import { report } from "./host.js";
+import { HELD, type Inspection, inspection, orNull, STATES } from "./inspection.js";
 import { parseKey } from "./key.js";
-import { type CircuitPolicy, known, parsePolicy, type Rules } from "./policy.js";
+import { type BreakerOptions, type CallOptions, type Config, type Home, OPTIONS, parseOptions, type RunOptions } from "./options.js";
+import { type CircuitPolicy, known, parsePolicy } from "./policy.js";
 import * as runtime from "./runtime.js";
 import { block, core } from "./runtime.js";
-import { type Awaitable, type CircuitStore, isThenable, share, type Shared, type SharingOptions, type WaitUntil } from "./sharing.js";
-
-/** Options of a breaker that are not its policy. */
-export interface BreakerOptions {
-  /** Shares the circuit with others, and keeps it over a reload. Default: it lives here only. */
-  store?: CircuitStore;
-  /** What is shared. `"verdict"` (default): the tallies stay here, what was decided travels. */
-  share?: "verdict";
-  /** `"wait"` (default): the first call waits for the store, at most `storeTimeoutMs`. `"background"`: it does not. A synchronous store is always read at once. */
-  firstRead?: "wait" | "background";
-  /** How long a call may wait for the store. Default 100. Nothing but a first call ever waits. */
-  storeTimeoutMs?: number;
-  /** How old the last reading of the store may become while there are calls. Default 10,000, or what the store asks for. */
-  refreshMs?: number;
-  /** Is given every promise of work for the store that the host should wait for. Inside Cloudflare's runtime this is built in. */
-  waitUntil?: WaitUntil;
-  /** Milliseconds since the epoch. Default Date.now. What it throws is reported and never reaches a call. */
-  clock?: () => number;
-  /** How a call went. Default: a value is a success, an error a failure. One that throws makes the outcome ignored and is reported. */
-  classify?: Classify;
-}
-
-/** Options of one call. */
-export interface RunOptions<T> {
-  /** Is given to the function. Aborted before the start: the function is not run. Aborted later: the outcome is ignored, unless the reason is a TimeoutError, which is a failure. */
-  signal?: AbortSignal;
-  /** Aborts the signal given to the function; the call rejects with a DOMException "TimeoutError" and counts as a failure. From 1 ms. */
-  timeoutMs?: number;
-  /** Runs instead when the call is refused, and is given the CircuitOpenError. Its outcome is never counted; what it throws has the first error as `cause`. */
-  fallback?: (error: unknown) => Awaitable<T>;
-  /** `"failure"`: the fallback also replaces an error that counted as a failure. Default `"refusal"`. */
-  fallbackOn?: "refusal" | "failure";
-  /** Runs instead of the function when the call is a probe. */
-  probe?: (signal: AbortSignal | undefined) => Awaitable<T>;
-  /** Asked before the breaker's. */
-  classify?: Classify;
-  /** Instead of the breaker's, for work this call causes. */
-  waitUntil?: WaitUntil;
-}
+import { type Awaitable, type CircuitStore, isThenable, share, type Shared, type WaitUntil } from "./sharing.js";
 
 /** A permit of `admit`. Give it back once, with how it went; later calls do nothing. */
 export interface Permit {
@@ -63,30 +27,6 @@ export interface Refusal {
 }
 export type Admission = Permit | Refusal;
 
-/** What holds at an instant. Instants are milliseconds since the epoch. */
-export interface Inspection {
-  key: string;
-  /** An open circuit that is due reads `half_open`: the next call is a probe. */
-  state: CircuitState;
-  /** An operator's hold, which time does not end. */
-  held: Held | null;
-  /** Would a call be let in? */
-  admits: boolean;
-  since: number;
-  /** When probing may begin; only when it is open. */
-  until: number | null;
-  counts: Counts;
-  probesInFlight: number;
-  probeSuccesses: number;
-  /** Refused since the outage began. */
-  rejected: number;
-  generation: number;
-  /** The next instant at which time alone changes something, for screens. */
-  nextChangeAt: number | null;
-}
-
-const STATES = ["closed", "open", "half_open"] as const;
-const HELD = ["open", "closed"] as const;
 const REFUSALS = ["open", "held_open", "probes_busy"] as const;
 const REASONS: readonly TransitionReason[] = [
   "failure_rate", "failure_count", "slow_rate", "open_elapsed", "probe_failed", "probe_slow", "probes_succeeded",
@@ -95,55 +35,11 @@ const REASONS: readonly TransitionReason[] = [
 const PROBLEMS = ["too_long", "unknown_version", "malformed", "clamped", "other_window"];
 const NO_OPTIONS: CallOptions<never> = {};
 
-/** How fetch's calls are judged, before anybody else is asked. */
-type Judge = (ok: boolean, value: unknown) => number;
-export type CallOptions<T> = RunOptions<T> & { judge?: Judge };
-
-/** What circuits of one registry have in common, or one circuit alone has. */
-export interface Config extends Rules, SharingOptions {
-  readonly clock: () => number;
-  readonly classify: Classify | undefined;
-  /** Causes that have been told. */
-  readonly told: Set<string>;
-  readonly registry?: {
-    readonly listeners: Listeners;
-    /** Finds a place for a circuit that has lost it. */
-    enter(breaker: CircuitBreaker, home: Home): void;
-    leave(breaker: CircuitBreaker, home: Home): void;
-  };
-}
-
-/** A circuit's place in its registry. */
-export interface Home {
-  handle: number;
-  /** Held while more than the handle matters: it is not closed, somebody listens, it is shared. */
-  keep: CircuitBreaker | undefined;
-}
-
 interface Call {
   readonly token: number;
   readonly at: number;
   readonly options: CallOptions<unknown>;
   late: boolean;
-}
-
-export const OPTIONS = ["store", "share", "firstRead", "storeTimeoutMs", "refreshMs", "waitUntil", "clock", "classify"];
-
-export function parseOptions(options: BreakerOptions, rules: Rules | undefined): Config {
-  const { store, share: shares, firstRead, storeTimeoutMs = 100, refreshMs = store?.refreshMs ?? 10_000, waitUntil, clock, classify } = options;
-  if (shares !== undefined && shares !== "verdict") throw new InvalidCircuitError("share", shares, 'must be "verdict"');
-  const told = new Set<string>();
-  return {
-    ...(rules as Rules),
-    store,
-    background: firstRead === "background",
-    storeTimeoutMs: whole("storeTimeoutMs", storeTimeoutMs, 1),
-    refreshMs: whole("refreshMs", refreshMs, 1),
-    waitUntil,
-    clock: clock ? trusted(clock, (error) => told.has("clock") || (told.add("clock"), report(error))) : wallClock,
-    classify,
-    told,
-  };
 }
 
 /** What `new CircuitBreaker` is handed by a registry. */
@@ -171,7 +67,6 @@ export let isIdle: (breaker: CircuitBreaker) => boolean;
  *
  * Throws InvalidCircuitError for a key, policy or option that cannot work. Keys: a-z and 0-9 joined by single `.`, `_` or `-`.
  */
-export interface CircuitBreaker extends Disposable, AsyncDisposable {}
 export class CircuitBreaker {
   readonly key: string;
   readonly #config: Config;
@@ -716,66 +611,13 @@ export class CircuitBreaker {
   }
 }
 
-/** Milliseconds a timer of the host can take at once; beyond, it would fire immediately. */
-const LONGEST_TIMER = 2 ** 31 - 1;
-
-function timer(ms: number, fire: () => void): () => void {
-  let left = ms;
-  let id: ReturnType<typeof setTimeout>;
-  const next = (): void => {
-    if (left <= 0) return fire();
-    const part = Math.min(left, LONGEST_TIMER);
-    left -= part;
-    id = setTimeout(next, part);
-  };
-  next();
-  return () => clearTimeout(id);
-}
-
-/** A signal that aborts with either. It goes on to do so after the call: a body may still be being read. */
-function either(signal: AbortSignal, controller: AbortController): AbortSignal {
-  if (AbortSignal.any) return AbortSignal.any([signal, controller.signal]);
-  signal.addEventListener("abort", () => controller.abort(signal.reason), { once: true });
-  return controller.signal;
-}
-
-/** Always a promise of this realm: a value, a foreign thenable and what is thrown become one. */
-function started<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, signal: AbortSignal | undefined): Promise<T> {
-  try {
-    const result = fn(signal);
-    return result instanceof Promise ? result : Promise.resolve(result);
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
+/** Where the host has no such symbols, `dispose` is there under its name only. */
+export interface CircuitBreaker extends Disposable, AsyncDisposable {}
 
 const isProbe = (token: number): boolean => token >= 0 && (token & 1) === 1;
-const orNull = (number: number): number | null => (number === number ? number : null);
 
 function choose(field: string, value: unknown, choices: readonly string[]): number {
   const index = choices.indexOf(value as string);
   if (index < 0) throw new InvalidCircuitError(field, value, `must be one of ${choices.join(", ")}`);
   return index;
-}
-
-/** The circuit of a handle, as it is at `now`; closed and empty if there is none. */
-export function inspection(key: string, handle: number, now: number): Inspection {
-  const [state, held, admits, since, until, calls, failures, slow, probesInFlight, probeSuccesses, rejected, generation, next] = runtime.inspect(
-    handle,
-    now,
-  );
-  return {
-    key,
-    state: STATES[state!]!,
-    held: held === 0 ? null : HELD[held! - 1]!,
-    admits: admits === 1,
-    since: since!,
-    until: orNull(until!),
-    counts: { calls: calls!, failures: failures!, slow: slow! },
-    probesInFlight: probesInFlight!,
-    probeSuccesses: probeSuccesses!,
-    rejected: rejected!,
-    generation: generation!,
-    nextChangeAt: orNull(next!),
-  };
 }

@@ -1,10 +1,10 @@
 // The guarded fetch: a circuit for each origin, found by key, and what a Response says about its service.
 
-import type { BreakerOptions, CallOptions } from "./breaker.js";
 import { isFailing, judgeFetch } from "./classify.js";
 import { InvalidCircuitError, whole } from "./errors.js";
 import { isPage, report } from "./host.js";
 import { originKey } from "./key.js";
+import type { BreakerOptions, CallOptions } from "./options.js";
 import { type CircuitPolicy, presets } from "./policy.js";
 import { CircuitRegistry } from "./registry.js";
 

@@ -2,7 +2,7 @@
 // tests and tools; guarding calls is what the main entry is for. The module is linked by the first call.
 
 import * as glue from "../pkg/core/core_bg.js";
-import type { Inspection } from "./breaker.js";
+import type { Inspection } from "./inspection.js";
 import type { CallOutcome } from "./classify.js";
 import { InvalidCircuitError } from "./errors.js";
 import type { CircuitState, Counts, Held, RefusalReason, Transition } from "./events.js";

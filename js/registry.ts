@@ -1,9 +1,11 @@
 // Circuits by key, bounded. An idle circuit is a number in a map; its breaker is made when somebody asks, and kept only while it matters.
 
-import { type BreakerOptions, breakerAt, type CircuitBreaker, type Config, type Home, type Inspection, inspection, isIdle, OPTIONS, parseOptions, place } from "./breaker.js";
+import { breakerAt, type CircuitBreaker, isIdle, place } from "./breaker.js";
 import { whole } from "./errors.js";
 import { type BreakerEvents, listen, noListeners, tell } from "./events.js";
+import { type Inspection, inspection } from "./inspection.js";
 import { parseKey } from "./key.js";
+import { type BreakerOptions, type Config, type Home, OPTIONS, parseOptions } from "./options.js";
 import { type CircuitPolicy, known, parsePolicy, type Rules } from "./policy.js";
 import { core, inspect } from "./runtime.js";
 

@@ -1,0 +1,49 @@
+// What a circuit shows of itself.
+
+import type { CircuitState, Counts, Held } from "./events.js";
+import { inspect } from "./runtime.js";
+
+/** What holds at an instant. Instants are milliseconds since the epoch. */
+export interface Inspection {
+  key: string;
+  /** An open circuit that is due reads `half_open`: the next call is a probe. */
+  state: CircuitState;
+  /** An operator's hold, which time does not end. */
+  held: Held | null;
+  /** Would a call be let in? */
+  admits: boolean;
+  since: number;
+  /** When probing may begin; only when it is open. */
+  until: number | null;
+  counts: Counts;
+  probesInFlight: number;
+  probeSuccesses: number;
+  /** Refused since the outage began. */
+  rejected: number;
+  generation: number;
+  /** The next instant at which time alone changes something, for screens. */
+  nextChangeAt: number | null;
+}
+
+export const STATES = ["closed", "open", "half_open"] as const;
+export const HELD = ["open", "closed"] as const;
+export const orNull = (number: number): number | null => (number === number ? number : null);
+
+/** The circuit of a handle, as it is at `now`; closed and empty if there is none. */
+export function inspection(key: string, handle: number, now: number): Inspection {
+  const [state, held, admits, since, until, calls, failures, slow, probesInFlight, probeSuccesses, rejected, generation, next] = inspect(handle, now);
+  return {
+    key,
+    state: STATES[state!]!,
+    held: held === 0 ? null : HELD[held! - 1]!,
+    admits: admits === 1,
+    since: since!,
+    until: orNull(until!),
+    counts: { calls: calls!, failures: failures!, slow: slow! },
+    probesInFlight: probesInFlight!,
+    probeSuccesses: probeSuccesses!,
+    rejected: rejected!,
+    generation: generation!,
+    nextChangeAt: orNull(next!),
+  };
+}
