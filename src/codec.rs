@@ -31,7 +31,6 @@ use crate::{Counts, Held, Policy, Snapshot, State, StoredProblem, Time};
 /// Probes that are written; no limit of a policy is larger.
 const MAX_PROBES: usize = 1_000;
 const MAX: u64 = Time::MAX.as_millis();
-const MAX_U32: u64 = u32::MAX as u64;
 
 impl Snapshot {
     /// The longest stored text. Of a window of calls with an age limit the oldest entries are left out where they would not fit.
@@ -210,46 +209,44 @@ impl Reader<'_> {
         let until = if phase == b'C' { Time::ZERO } else { self.time() };
         self.expect(b';');
         let since = self.time();
+        let mut read = Snapshot::closed(policy, 0, since);
+        read.seen = Time::ZERO;
+        read.generation = self.int_after(b';');
+        read.seed = self.int_after(b';');
+        read.level = self.int_after(b';');
+        read.rejected = self.int_after(b';');
         self.expect(b';');
-        let generation = self.int();
+        if self.at_digit() {
+            read.stamp = self.stamp();
+        }
         self.expect(b';');
-        let seed = self.int();
-        self.expect(b';');
-        let level = self.int();
-        self.expect(b';');
-        let rejected = self.int();
-        self.expect(b';');
-        let stamp = if self.peek() == b';' { Stamp::NONE } else { self.stamp() };
-        self.expect(b';');
-        let hold = if self.peek() == b';' { Hold::NONE } else { self.hold() };
-        self.expect(b';');
-        let phase = match phase {
+        if !self.take(b';') {
+            read.hold = self.hold();
+            self.expect(b';');
+        }
+        read.phase = match phase {
             b'C' => Phase::Closed,
-            _ if stamp == Stamp::NONE => self.impossible(), // nobody opened it
             b'O' => Phase::Open { until },
             b'H' => Phase::HalfOpen { until, probing: self.probing(policy) },
-            _ => self.impossible(),
+            _ => self.malformed(Phase::Closed),
         };
+        if phase != b'C' && read.stamp == Stamp::NONE {
+            self.malformed(()); // nobody opened it
+        }
         self.expect(b';');
-        let window = self.window(policy, since);
-        let level = self.at_most(level, MAX_LEVEL);
-        let mut read = Snapshot { phase, stamp, hold, window, since, seen: Time::ZERO, generation, seed, level, rejected };
+        if !self.rest.is_empty() {
+            self.window(&mut read.window);
+        }
+        read.level = self.at_most(read.level, MAX_LEVEL);
         if read.state() != State::Closed && read.window.counts() != Counts::default() {
-            self.problem = self.problem.or(Some(StoredProblem::Clamped)); // only a closed circuit counts
+            self.note(StoredProblem::Clamped); // only a closed circuit counts
             read.window.clear(since);
         }
         read
     }
 
-    fn impossible(&mut self) -> Phase {
-        self.malformed();
-        Phase::Closed
-    }
-
     fn stamp(&mut self) -> Stamp {
-        let since = self.time();
-        self.expect(b'.');
-        Stamp { since, by: self.int() }
+        Stamp { since: self.time(), by: self.int_after(b'.') }
     }
 
     fn hold(&mut self) -> Hold {
@@ -257,10 +254,7 @@ impl Reader<'_> {
             b'N' => None,
             b'O' => Some(Held::Open),
             b'C' => Some(Held::Closed),
-            _ => {
-                self.malformed();
-                None
-            }
+            _ => self.malformed(None),
         };
         let Stamp { since: at, by } = self.stamp();
         Hold { at, by, value }
@@ -268,50 +262,36 @@ impl Reader<'_> {
 
     fn probing(&mut self, policy: &Policy) -> Probing {
         let successes = self.int();
-        let mut probes = Vec::new();
-        while self.peek() == b',' && probes.len() < MAX_PROBES {
-            self.byte();
+        let mut probing = Probing { probes: Vec::new(), successes: self.at_most(successes, policy.options.probe_successes - 1) };
+        while probing.probes.len() < MAX_PROBES && self.take(b',') {
             let id = self.int();
             self.expect(b'.');
             let lease_until = if self.at_digit() { Some(self.time()) } else { None };
-            let settled = self.peek() == b'X';
-            if settled {
-                self.byte();
-            }
-            probes.push(Probe { id, lease_until, settled });
+            probing.probes.push(Probe { id, lease_until, settled: self.take(b'X') });
         }
-        Probing { probes, successes: self.at_most(successes, policy.options.probe_successes - 1) }
+        probing
     }
 
-    fn window(&mut self, policy: &Policy, since: Time) -> Window {
-        let mut window = Window::new(policy, since);
-        if self.rest.is_empty() {
-            return window;
-        }
+    /// Into a fresh one, if it is of the same kind and size.
+    fn window(&mut self, window: &mut Window) {
         let kind = self.byte();
         let size = self.number(MAX);
-        let second = if self.peek() == b'.' {
-            self.byte();
-            self.number(MAX)
-        } else {
-            0
-        };
+        let second = if self.take(b'.') { self.number(MAX) } else { 0 };
         self.expect(b':');
-        match &mut window {
+        match window {
             Window::Fixed(window) if kind == b'F' && window.ms() == size => self.fixed(window),
             Window::Time(window) if kind == b'T' && (window.ms(), window.buckets()) == (size, second) => self.buckets(window),
             Window::Calls(window) if kind == b'N' && (u64::from(window.last()), window.within_ms()) == (size, second) => {
-                self.entries(window, false)
+                self.entries(window, false);
             }
             Window::Consecutive(window) if kind == b'K' && window.as_calls().within_ms() == second => {
                 self.entries(window.as_calls_mut(), true);
             }
-            _ => self.problem = self.problem.or(Some(StoredProblem::OtherWindow)),
+            _ => return self.note(StoredProblem::OtherWindow),
         }
-        if self.problem != Some(StoredProblem::OtherWindow) && !self.rest.is_empty() {
-            self.malformed();
+        if !self.rest.is_empty() {
+            self.malformed(());
         }
-        window
     }
 
     fn fixed(&mut self, window: &mut FixedWindow) {
@@ -322,28 +302,27 @@ impl Reader<'_> {
 
     fn buckets(&mut self, window: &mut TimeWindow) {
         let end = self.number(2 * MAX);
-        let mut buckets = 0;
-        while self.peek() == b',' && buckets < window.buckets() {
-            self.byte();
-            let counts = self.counts();
-            window.restore(counts, end);
-            buckets += 1;
+        for _ in 0..window.buckets() {
+            if self.take(b',') {
+                window.restore(self.counts(), end);
+            }
         }
     }
 
     fn entries(&mut self, window: &mut CallsWindow, failures_only: bool) {
-        let aged = window.is_aged();
         let mut at = Time::ZERO;
         let mut entries = 0;
-        while !self.rest.is_empty() && self.problem != Some(StoredProblem::Malformed) {
+        while !self.rest.is_empty() {
             let number = if self.at_digit() { self.number(MAX) } else { 0 };
             let mark = self.byte().wrapping_sub(b'A');
-            let more = if aged { 0 } else { number };
-            at = if aged { at.after(number) } else { at };
+            let mut more = number;
+            if window.is_aged() {
+                at = at.after(number);
+                more = 0;
+            }
             entries += more + 1;
             if mark > 3 || (failures_only && mark & 1 == 0) || entries > MAX_COUNT.into() {
-                self.malformed();
-                return;
+                return self.malformed(());
             }
             for _ in 0..=more {
                 window.add(mark & 1 != 0, mark & 2 != 0, at);
@@ -353,20 +332,16 @@ impl Reader<'_> {
 
     fn counts(&mut self) -> Counts {
         let calls = self.int();
-        let mut next = || {
-            if self.peek() != b'.' {
-                return 0;
-            }
-            self.byte();
-            let part = self.int();
+        let mut part = || {
+            let part = if self.take(b'.') { self.int() } else { 0 };
             self.at_most(part, calls)
         };
-        Counts { calls, failures: next(), slow: next() }
+        Counts { calls, failures: part(), slow: part() }
     }
 
     fn at_most(&mut self, value: u32, most: u32) -> u32 {
         if value > most {
-            self.problem = self.problem.or(Some(StoredProblem::Clamped));
+            self.note(StoredProblem::Clamped);
         }
         value.min(most)
     }
@@ -375,49 +350,65 @@ impl Reader<'_> {
         Time::from_millis(self.number(MAX))
     }
 
+    fn int_after(&mut self, byte: u8) -> u32 {
+        self.expect(byte);
+        self.int()
+    }
+
     fn int(&mut self) -> u32 {
-        self.number(MAX_U32) as u32
+        self.number(u32::MAX.into()) as u32
     }
 
     fn number(&mut self, most: u64) -> u64 {
         if !self.at_digit() {
-            self.malformed();
+            self.malformed(());
         }
         let mut value = 0;
         while self.at_digit() {
             let byte = self.byte();
             value = value * 36 + u64::from(if byte <= b'9' { byte - b'0' } else { byte - b'a' + 10 });
             if value > most {
-                self.malformed();
-                return 0;
+                return self.malformed(0);
             }
         }
         value
     }
 
     fn at_digit(&self) -> bool {
-        matches!(self.peek(), b'0'..=b'9' | b'a'..=b'z')
-    }
-
-    /// The next byte; 0 at the end.
-    fn peek(&self) -> u8 {
-        self.rest.first().copied().unwrap_or(0)
-    }
-
-    fn byte(&mut self) -> u8 {
-        let byte = self.peek();
-        self.rest = self.rest.get(1..).unwrap_or(&[]);
-        byte
+        matches!(self.rest.first(), Some(b'0'..=b'9' | b'a'..=b'z'))
     }
 
     fn expect(&mut self, byte: u8) {
-        if self.byte() != byte {
-            self.malformed();
+        if !self.take(byte) {
+            self.malformed(());
         }
     }
 
-    fn malformed(&mut self) {
+    /// Steps over the next byte if it is this one.
+    #[inline(never)]
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.rest.first() == Some(&byte);
+        if found {
+            self.byte();
+        }
+        found
+    }
+
+    /// The next byte; 0 at the end.
+    fn byte(&mut self) -> u8 {
+        let Some((byte, rest)) = self.rest.split_first() else { return 0 };
+        self.rest = rest;
+        *byte
+    }
+
+    /// The first problem stays, unless nothing can be read at all.
+    fn note(&mut self, problem: StoredProblem) {
+        self.problem = self.problem.or(Some(problem));
+    }
+
+    fn malformed<T>(&mut self, value: T) -> T {
         self.problem = Some(StoredProblem::Malformed);
         self.rest = &[];
+        value
     }
 }
