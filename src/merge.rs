@@ -94,26 +94,26 @@ impl Snapshot {
             return Adoption { behind: true, ..found };
         }
         let before = self.standing();
-        let mut phase = None;
+        let mut entered = false;
         match theirs.order().cmp(&self.order()) {
             Ordering::Greater => {
                 found.adopted = true;
-                let first_met = self.stamp == Stamp::NONE;
+                let (closed, closing) = (matches!(self.phase, Phase::Closed), matches!(theirs.phase, Phase::Closed));
+                entered = !(closed && closing && self.stamp == Stamp::NONE);
                 self.stamp = theirs.stamp;
                 self.level = theirs.level;
-                if matches!(self.phase, Phase::Closed) || matches!(theirs.phase, Phase::Closed) {
+                if closed || closing {
                     self.rejected = 0;
                 }
-                if !(first_met && matches!((&self.phase, &theirs.phase), (Phase::Closed, Phase::Closed))) {
-                    phase = Some(theirs.phase);
-                }
+                self.phase = theirs.phase;
             }
             Ordering::Less => found.behind = true,
             Ordering::Equal => match (&mut self.phase, &theirs.phase) {
                 (Phase::HalfOpen { probing, .. }, Phase::HalfOpen { probing: news, .. }) => found.updated = probing.merge(news),
                 (Phase::Open { .. }, Phase::HalfOpen { .. }) => {
                     found.updated = true;
-                    phase = Some(theirs.phase);
+                    entered = true;
+                    self.phase = theirs.phase;
                 }
                 (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. }, _) => {}
             },
@@ -122,22 +122,19 @@ impl Snapshot {
             Ordering::Greater => {
                 found.adopted = true;
                 self.hold = theirs.hold;
-                // The probes in flight are void: what is left of a half-open period is an open one that is due.
-                phase = phase.or(Some(match &self.phase {
-                    Phase::Closed => Phase::Closed,
-                    Phase::Open { until } | Phase::HalfOpen { until, .. } => Phase::Open { until: *until },
-                }));
+                if let (Phase::HalfOpen { until, .. }, false) = (&self.phase, entered) {
+                    self.phase = Phase::Open { until: *until }; // the probes in flight are void: it is due, with none
+                }
+                entered = true;
             }
             Ordering::Less => found.behind = true,
             Ordering::Equal => {}
         }
-        if let Some(phase) = phase {
-            found.transition = self.enter_from(before, phase, Reason::Adopted, Counts::default(), now);
+        if entered {
+            self.begin(now);
             self.since = theirs.since;
             self.fit(policy, 0, now);
-            if let Some(transition) = &mut found.transition {
-                transition.until = self.until();
-            }
+            found.transition = self.moved(before, Reason::Adopted, Counts::default(), now);
         }
         found.repair = found.behind && self.until().is_some_and(|until| now < until);
         found

@@ -63,6 +63,9 @@ pub(crate) enum Phase {
     },
 }
 
+/// What a circuit does, and by whose hand: a move is reported when this changes.
+pub(crate) type Standing = (State, Option<Held>);
+
 /// What [`Snapshot::admit`] gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Admitted {
@@ -189,32 +192,33 @@ impl Snapshot {
     pub fn force(&mut self, policy: &Policy, state: State, until: Option<Time>, now: Time) -> Option<Transition> {
         let now = self.clock(policy, now);
         self.level = 0;
-        let phase = match state {
+        let before = self.standing();
+        self.phase = match state {
             State::Closed => Phase::Closed,
             State::HalfOpen => Phase::HalfOpen { until: now, probing: Probing::default() },
             State::Open => Phase::Open { until: self.open_until(policy, until, now) },
         };
-        self.by_hand(phase, None, Reason::Forced, now)
+        self.by_hand(before, None, Reason::Forced, now)
     }
 
     /// An operator's override that time does not end: `Open` refuses everything, `Closed` lets everything in and counts. Ended by
     /// [`release`](Snapshot::release), [`force`](Snapshot::force) or [`reset`](Snapshot::reset).
     pub fn hold(&mut self, policy: &Policy, held: Held, now: Time) -> Option<Transition> {
         let now = self.clock(policy, now);
-        self.by_hand(Phase::Closed, Some(held), Reason::Held, now)
+        self.close_by_hand(Some(held), Reason::Held, now)
     }
 
     /// Ends a hold: closed and empty. Does nothing when not held.
     pub fn release(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
         let now = self.clock(policy, now);
         self.held()?;
-        self.by_hand(Phase::Closed, None, Reason::Released, now)
+        self.close_by_hand(None, Reason::Released, now)
     }
 
     /// Closed and empty, whatever it was.
     pub fn reset(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
         let now = self.clock(policy, now);
-        self.by_hand(Phase::Closed, None, Reason::Reset, now)
+        self.close_by_hand(None, Reason::Reset, now)
     }
 
     /// What holds at `now`. Changes nothing and moves nothing: an open circuit that is due reads half-open.
@@ -337,7 +341,8 @@ impl Snapshot {
 
     fn become_due(&mut self, now: Time) -> Option<Transition> {
         let until = self.until().filter(|until| now >= *until)?;
-        self.enter(Phase::HalfOpen { until, probing: Probing::default() }, Reason::OpenElapsed, Counts::default(), now)
+        let phase = Phase::HalfOpen { until, probing: Probing::default() };
+        self.enter(phase, Reason::OpenElapsed, Counts::default(), now)
     }
 
     /// Counts an outcome in a closed window, and opens if that trips it.
@@ -405,15 +410,21 @@ impl Snapshot {
         policy.cap(until, now)
     }
 
-    fn by_hand(&mut self, phase: Phase, held: Option<Held>, reason: Reason, now: Time) -> Option<Transition> {
+    fn close_by_hand(&mut self, held: Option<Held>, reason: Reason, now: Time) -> Option<Transition> {
         let before = self.standing();
+        self.phase = Phase::Closed;
+        self.by_hand(before, held, reason, now)
+    }
+
+    fn by_hand(&mut self, before: Standing, held: Option<Held>, reason: Reason, now: Time) -> Option<Transition> {
         if before.1 != held || held.is_some() {
             self.hold = self.hold.next(held, self.seed, now);
         }
         self.level = 0;
         self.rejected = 0;
         self.decide(now);
-        self.enter_from(before, phase, reason, Counts::default(), now)
+        self.begin(now);
+        self.moved(before, reason, Counts::default(), now)
     }
 
     /// A new verdict: it beats every one met so far, whatever the clocks say.
@@ -422,34 +433,33 @@ impl Snapshot {
     }
 
     fn enter(&mut self, phase: Phase, reason: Reason, counts: Counts, now: Time) -> Option<Transition> {
-        self.enter_from(self.standing(), phase, reason, counts, now)
+        let before = self.standing();
+        self.phase = phase;
+        self.begin(now);
+        self.moved(before, reason, counts, now)
     }
 
-    /// A new episode. It is reported only if what the circuit does has changed.
-    pub(crate) fn enter_from(
-        &mut self,
-        before: (State, Option<Held>),
-        phase: Phase,
-        reason: Reason,
-        counts: Counts,
-        now: Time,
-    ) -> Option<Transition> {
-        self.phase = phase;
+    /// A new episode of the phase it is in now.
+    pub(crate) fn begin(&mut self, now: Time) {
         self.since = now;
         self.generation = self.generation.wrapping_add(1);
         self.window.clear(now);
+    }
+
+    /// The move into this episode. There is none to report if what the circuit does has not changed.
+    pub(crate) fn moved(&self, before: Standing, reason: Reason, counts: Counts, at: Time) -> Option<Transition> {
         (before != self.standing()).then(|| Transition {
             from: before.0,
             to: self.state(),
             reason,
-            at: now,
+            at,
             generation: self.generation,
             counts,
             until: self.until(),
         })
     }
 
-    pub(crate) fn standing(&self) -> (State, Option<Held>) {
+    pub(crate) fn standing(&self) -> Standing {
         (self.state(), self.held())
     }
 
