@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[cfg(target_arch = "wasm32")]
+mod memory;
 #[cfg(feature = "objects")]
 mod objects;
 #[cfg(not(feature = "objects"))]
@@ -12,9 +14,7 @@ mod slots;
 
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
-static ALLOCATOR: lol_alloc::AssumeSingleThreaded<lol_alloc::FreeListAllocator> =
-    // SAFETY: the module has one thread.
-    unsafe { lol_alloc::AssumeSingleThreaded::new(lol_alloc::FreeListAllocator::new()) };
+static ALLOCATOR: memory::Blocks = memory::Blocks::new();
 
 #[cfg(all(target_arch = "wasm32", not(feature = "objects")))]
 #[panic_handler]
