@@ -253,7 +253,8 @@ proptest! {
         let now = at(group.t);
         group.all[0].circuit.at(&policy, now);
         let before = group.all[0].circuit.encode();
-        group.all[2].circuit = Snapshot::closed(&policy, 77, now);
+        let circuit = Snapshot::closed(&policy, 77, now);
+        group.all[2] = Participant { circuit, permits: Vec::new(), settled: Vec::new(), ahead: 0 };
         let found = group.meet(0, 2);
         prop_assert!(!found.adopted);
         prop_assert_eq!(group.all[0].circuit.encode(), before);
