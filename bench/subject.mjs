@@ -6,8 +6,8 @@ const TIMED_MS = 30;
 const FILL = 12_000;
 const base = { rate: 50, minimum: 10, openMs: 1e9 };
 
-/** `module` names the guard's library as this host finds it. */
-export async function subject(scenario, { guard: name, size, wrap }, module) {
+/** `module` names the guard's library as this host finds it; `clock` counts milliseconds. */
+export async function subject(scenario, { guard: name, size, wrap }, module, clock = () => performance.now()) {
   const library = module && (await load(module));
   const guard = [...guards, ...against].find((each) => each.name === name);
   const failure = new Error("down");
@@ -66,17 +66,17 @@ export async function subject(scenario, { guard: name, size, wrap }, module) {
 
   /** Nanoseconds for each of n calls. */
   async function timed(n) {
-    const start = performance.now();
+    const start = clock();
     await loop(n);
-    return ((performance.now() - start) * 1e6) / n;
+    return ((clock() - start) * 1e6) / n;
   }
 
   let callsPerRound = 100;
   return {
     loop,
     async warm(ms) {
-      const end = performance.now() + ms;
-      while (performance.now() < end) {
+      const end = clock() + ms;
+      while (clock() < end) {
         const perCall = await timed(callsPerRound);
         callsPerRound = Math.max(100, Math.min(400_000, Math.round((TIMED_MS * 1e6) / Math.max(perCall, 1))));
       }
