@@ -112,7 +112,7 @@ impl Snapshot {
                 (Phase::HalfOpen { probing, .. }, Phase::HalfOpen { probing: news, .. }) => found.updated = probing.merge(news),
                 (Phase::Open { .. }, Phase::HalfOpen { .. }) => {
                     found.updated = true;
-                    entered = true;
+                    entered = self.hold.value.is_none(); // open has no calls in flight to fence; held closed has, and keeps them
                     self.phase = theirs.phase;
                 }
                 (Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. }, _) => {}
@@ -122,10 +122,7 @@ impl Snapshot {
             Ordering::Greater => {
                 found.adopted = true;
                 self.hold = theirs.hold;
-                if let (Phase::HalfOpen { until, .. }, false) = (&self.phase, entered) {
-                    self.phase = Phase::Open { until: *until }; // the probes in flight are void: it is due, with none
-                }
-                entered = true;
+                entered |= self.held() != before.1;
             }
             Ordering::Less => found.behind = true,
             Ordering::Equal => {}
@@ -135,6 +132,9 @@ impl Snapshot {
             self.since = theirs.since;
             self.fit(policy, 0, now);
             found.transition = self.moved(before, Reason::Adopted, Counts::default(), now);
+        }
+        if let (Some(_), Phase::HalfOpen { probing, .. }) = (self.held(), &mut self.phase) {
+            probing.settle_all(); // whoever holds a circuit waits for no probe
         }
         found.repair = found.behind && self.until().is_some_and(|until| now < until);
         found

@@ -51,6 +51,13 @@ impl Probing {
         true
     }
 
+    /// Frees every slot.
+    pub(crate) fn settle_all(&mut self) {
+        for probe in &mut self.probes {
+            probe.settled = true;
+        }
+    }
+
     /// When the next slot becomes free by time alone.
     pub(crate) fn earliest_end(&self) -> Option<Time> {
         self.probes.iter().filter(|probe| !probe.settled).filter_map(|probe| probe.lease_until).min()
@@ -78,9 +85,8 @@ impl Probing {
 
     /// The clock was corrected by so much, and no lease lasts longer than a new one would.
     pub(crate) fn fit(&mut self, by: u64, latest: Option<Time>) {
-        for end in self.probes.iter_mut().filter_map(|probe| probe.lease_until.as_mut()) {
-            let moved = end.before(by);
-            *end = latest.map_or(moved, |latest| moved.min(latest));
+        for probe in &mut self.probes {
+            probe.lease_until = sooner(probe.lease_until.map(|end| end.before(by)), latest);
         }
     }
 }

@@ -167,7 +167,11 @@ impl Snapshot {
         }
         let counted = outcome.verdict != Verdict::Ignored;
         let transition = match permit.kind {
-            PermitKind::Allowed if self.is_closed() => self.count(policy, outcome, now),
+            PermitKind::Allowed if self.is_closed() => match self.tally(policy, outcome, now) {
+                // Apart from the rest, so that the outcome that moves nothing carries no transition about.
+                None => return Settled { counted, stale: false, transition: None },
+                Some(reason) => self.trip(policy, reason, outcome, now),
+            },
             PermitKind::Probe if self.end_probe(permit.id, now) => self.judge_probe(policy, outcome, now),
             PermitKind::Allowed | PermitKind::Probe => return STALE,
         };
@@ -181,7 +185,10 @@ impl Snapshot {
         let now = self.seen;
         let counted = outcome.verdict != Verdict::Ignored;
         let (counted, moved) = match self.state() {
-            State::Closed => (counted, self.count(policy, outcome, now)),
+            State::Closed => {
+                let reason = self.tally(policy, outcome, now);
+                (counted, reason.and_then(|reason| self.trip(policy, reason, outcome, now)))
+            }
             State::HalfOpen => (counted, self.judge_probe(policy, outcome, now)),
             State::Open => (false, None),
         };
@@ -345,26 +352,29 @@ impl Snapshot {
         self.enter(phase, Reason::OpenElapsed, Counts::default(), now)
     }
 
-    /// Counts an outcome in a closed window, and opens if that trips it.
-    fn count(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Transition> {
+    /// Counts an outcome in a closed window: why that opens the circuit, if it does.
+    #[inline(always)]
+    fn tally(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Reason> {
         let failed = match outcome.verdict {
             Verdict::Success => false,
             Verdict::Failure => true,
             Verdict::Ignored => return None,
         };
         let slow = policy.is_slow(outcome.duration_ms);
-        self.window.roll(now);
-        self.window.add(failed, slow, now);
+        self.window.count(failed, slow, now);
         if self.held().is_some() || !(failed || slow || policy.options.judge_on == JudgeOn::Any) {
             return None;
         }
-        let counts = self.window.counts();
-        let reason = policy.trips(counts)?;
+        policy.trips(self.window.counts())
+    }
+
+    #[cold]
+    fn trip(&mut self, policy: &Policy, reason: Reason, outcome: CallOutcome, now: Time) -> Option<Transition> {
         if now.since(self.since) >= policy.options.open_ms {
             self.level = 0; // a closed period this long was a recovery
         }
         self.rejected = 0;
-        self.open(policy, reason, counts, outcome.retry_at, now)
+        self.open(policy, reason, self.window.counts(), outcome.retry_at, now)
     }
 
     /// Frees the slot of a probe; false when it does not hold one any more.
@@ -465,6 +475,7 @@ impl Snapshot {
 
     /// The instant to work with. A clock that goes back changes nothing, unless it is more than `max_open_ms` behind: that is a
     /// correction, and what is remembered moves back with it.
+    #[inline(always)]
     pub(crate) fn clock(&mut self, policy: &Policy, now: Time) -> Time {
         let behind = self.seen.since(now);
         if behind > policy.max_open_ms() || (self.seen == Time::ZERO && now > Time::ZERO) {
@@ -479,18 +490,18 @@ impl Snapshot {
     ///
     /// By 0 it is a restored or adopted circuit that meets this clock. A stamp from far ahead is then not a fast clock but a corrupt
     /// text; kept, it would beat every later verdict.
+    #[cold]
     pub(crate) fn fit(&mut self, policy: &Policy, by: u64, now: Time) {
         self.since = self.since.before(by).min(now);
         self.window.fit(by, now);
         let mut other_verdict = false;
-        if by == 0 {
-            if far_ahead(self.hold.at, now) {
-                self.hold = Hold::NONE;
-            }
-            if far_ahead(self.stamp.since, now) {
-                self.stamp = Stamp::NONE;
-                other_verdict = true;
-            }
+        if far_ahead(self.stamp.since, now) {
+            self.stamp = Stamp::NONE;
+            other_verdict = true;
+        }
+        if far_ahead(self.hold.at, now) {
+            // From a text it is not to be trusted; our own does not end because the clock was put right.
+            self.hold = if by == 0 { Hold::NONE } else { Hold { at: now, ..self.hold } };
         }
         match &mut self.phase {
             Phase::Closed => return,

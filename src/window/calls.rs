@@ -45,20 +45,28 @@ impl CallsWindow {
 
     pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
         if self.ring.is_empty() {
-            let last = usize::from(self.last);
-            self.ring = vec![0; if self.is_aged() { last } else { last.div_ceil(32) }];
+            self.begin();
         }
-        if self.total.calls >= self.last.into() {
-            self.drop_oldest();
-        }
+        let (at, shift) = self.place(self.next.into());
+        let (full, aged) = (self.total.calls >= self.last.into(), self.is_aged());
+        let Some(word) = self.ring.get_mut(at) else { return };
         let mark = u64::from(failed) | u64::from(slow) << 1;
-        let (word, shift) = self.place(self.next.into());
-        let aged = self.is_aged();
-        if let Some(word) = self.ring.get_mut(word) {
-            *word = if aged { now.as_millis() << 2 | mark } else { *word & !(3 << shift) | mark << shift };
+        let mut total = self.total;
+        if full {
+            // The oldest lies where the newest goes.
+            let oldest = *word >> shift;
+            total = total.minus(Counts { calls: 1, failures: (oldest & 1) as u32, slow: (oldest >> 1 & 1) as u32 });
         }
+        *word = if aged { now.as_millis() << 2 | mark } else { *word & !(3 << shift) | mark << shift };
         self.next = if self.next + 1 >= self.last { 0 } else { self.next + 1 };
-        self.total.add(failed, slow);
+        total.add(failed, slow);
+        self.total = total;
+    }
+
+    #[cold]
+    fn begin(&mut self) {
+        let last = usize::from(self.last);
+        self.ring = vec![0; if self.is_aged() { last } else { last.div_ceil(32) }];
     }
 
     pub(crate) fn counts(&self) -> Counts {

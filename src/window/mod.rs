@@ -116,13 +116,25 @@ impl Window {
         }
     }
 
-    /// Counts one outcome at `now`, to which the window has been rolled.
-    pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
+    /// Rolls to `now` and counts one outcome there.
+    pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Time) {
         match self {
-            Window::Fixed(window) => window.add(failed, slow),
-            Window::Time(window) => window.add(failed, slow, now),
-            Window::Calls(window) => window.add(failed, slow, now),
-            Window::Consecutive(window) => window.add(failed, slow, now),
+            Window::Fixed(window) => {
+                window.roll(now);
+                window.add(failed, slow);
+            }
+            Window::Time(window) => {
+                window.roll(now);
+                window.add(failed, slow, now);
+            }
+            Window::Calls(window) => {
+                window.roll(now);
+                window.add(failed, slow, now);
+            }
+            Window::Consecutive(window) => {
+                window.roll(now);
+                window.add(failed, slow, now);
+            }
         }
     }
 

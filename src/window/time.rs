@@ -49,6 +49,11 @@ impl TimeWindow {
         if now.as_millis() < self.end || self.ring.is_empty() {
             return;
         }
+        self.turn(now);
+    }
+
+    #[cold]
+    fn turn(&mut self, now: Time) {
         let steps = (now.as_millis() - self.end) / self.width + 1;
         if steps >= self.buckets.into() || self.total.calls == 0 {
             self.clear();
@@ -66,13 +71,18 @@ impl TimeWindow {
 
     pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
         if self.ring.is_empty() {
-            self.allocate();
-            self.end = self.end_of_bucket_at(now);
+            self.begin(now);
         }
         if let Some(bucket) = self.ring.get_mut(usize::from(self.newest)) {
             bucket.add(failed, slow);
             self.total.add(failed, slow);
         }
+    }
+
+    #[cold]
+    fn begin(&mut self, now: Time) {
+        self.allocate();
+        self.end = self.end_of_bucket_at(now);
     }
 
     pub(crate) fn counts(&self) -> Counts {

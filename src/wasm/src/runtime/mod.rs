@@ -110,11 +110,16 @@ pub fn settle(handle: u32, token: i32, outcome: u32, duration: f64, now: f64) ->
 #[wasm_bindgen]
 pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, until: f64) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        // The hot path: nothing larger than a number is moved until something happened.
+        let Some(mut visit) = runtime.visit_here(handle, now) else { return STALE };
         let Some(permit) = visit.permit(token) else { return STALE };
-        let settled =
-            visit.circuit.snapshot.settle(visit.circuit.policy, permit, call_outcome(outcome, duration, until), visit.now);
-        visit.finish(settled.transition) | if settled.stale { STALE } else { 0 }
+        let outcome = call_outcome(outcome, duration, until);
+        let settled = visit.circuit.snapshot.settle(visit.circuit.policy, permit, outcome, visit.now);
+        match &settled.transition {
+            Some(moved) => visit.finish(Some(*moved)),
+            None if settled.stale => STALE,
+            None => 0,
+        }
     })
 }
 

@@ -64,7 +64,14 @@ impl Runtime {
     }
 
     /// One verb on one circuit; a bad `now` is the last one seen.
+    #[inline(never)]
     pub(super) fn visit(&mut self, handle: u32, now: f64) -> Option<Visit<'_>> {
+        self.visit_here(handle, now)
+    }
+
+    /// The same for the hot path, where the answer must not go through memory.
+    #[inline(always)]
+    pub(super) fn visit_here(&mut self, handle: u32, now: f64) -> Option<Visit<'_>> {
         let circuit = self.circuits.get(handle)?;
         if circuit.snapshot.seed() == 0 {
             circuit.snapshot.set_seed(self.tokens.seed());
