@@ -49,6 +49,12 @@ function installedAsLocked() {
   return locked.every(([path, entry]) => (here[path] ? here[path].version === entry.version : entry.optional));
 }
 
+/** A minimal toolchain comes without them, and only the tests need them. */
+export async function rustComponents() {
+  const missing = Object.entries({ rustfmt: "fmt", clippy: "clippy" }).filter(([, command]) => !output("cargo", [command, "--version"])).map(([component]) => component);
+  if (missing.length > 0) await timed(missing.join(" and "), () => run("rustup", ["component", "add", ...missing]));
+}
+
 export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** Only the tests need a browser of their own. */

@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
-import { chromium, chromiumPath, setup } from "./setup.mjs";
+import { chromium, chromiumPath, rustComponents, setup } from "./setup.mjs";
 
 const wasm = ["--target", "wasm32-unknown-unknown"];
 const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
@@ -11,7 +11,14 @@ const nextest = output("cargo", ["nextest", "--version"]) !== null;
 
 /** `built`: needs dist/. */
 const steps = [
-  { name: "fmt", what: "rustfmt", run: () => run("cargo", ["fmt", "--all", "--check"]) },
+  {
+    name: "fmt",
+    what: "rustfmt",
+    run: async () => {
+      await run("cargo", ["fmt", "--all", "--check"]);
+      await run("cargo", ["fmt", "--check", "--manifest-path", "bench/native/Cargo.toml"]);
+    },
+  },
   { name: "clippy", what: "clippy, the workspace", run: () => clippy("--workspace", "--all-targets") },
   {
     name: "clippy-wasm",
@@ -65,6 +72,7 @@ const results = [];
 
 await step("setup", "what the machine needs", async () => {
   await setup();
+  await rustComponents();
   if (chosen.some(({ name }) => name === "packaging" || name === "browser")) await chromium();
 });
 for (const { name, what, built, run: work } of wanted) {
