@@ -9,9 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use recloser::Recloser;
-use tripcurve::{
-    Admission, CallOutcome, Policy, PolicyOptions, Rate, Share, Snapshot, Time, WindowOptions,
-};
+use tripcurve::{Admission, CallOutcome, Policy, PolicyOptions, Rate, Share, Snapshot, Time, WindowOptions};
 
 const BATCH: u64 = 1_000;
 const LAST: u32 = 100;
@@ -58,11 +56,7 @@ impl Ours {
             Ok(_) => CallOutcome::success(),
             Err(_) => CallOutcome::failure(),
         };
-        black_box(
-            self.circuit
-                .settle(&self.policy, permit, outcome, now)
-                .counted,
-        );
+        black_box(self.circuit.settle(&self.policy, permit, outcome, now).counted);
         Some(result)
     }
 }
@@ -70,22 +64,13 @@ impl Ours {
 type Batch = Box<dyn FnMut(u64)>;
 
 /// `clock` gives the time of the call with that number.
-fn ours(
-    window: WindowOptions,
-    clock: impl Fn(u64) -> u64 + 'static,
-    fail_mask: u64,
-    trip: bool,
-) -> Batch {
+fn ours(window: WindowOptions, clock: impl Fn(u64) -> u64 + 'static, fail_mask: u64, trip: bool) -> Batch {
     let mut ours = Ours::new(window);
     let start = Time::from_millis(clock(0));
     for i in 0..if trip { 1_000 } else { 0 } {
         ours.run(|| Err(i), start);
     }
-    assert_eq!(
-        ours.run(|| Ok(0), start).is_none(),
-        trip,
-        "tripcurve is in the wrong state"
-    );
+    assert_eq!(ours.run(|| Ok(0), start).is_none(), trip, "tripcurve is in the wrong state");
     let mut calls = 0;
     Box::new(move |n| {
         for i in calls..calls + n {
@@ -106,11 +91,7 @@ fn theirs(fail_mask: u64, trip: bool) -> Batch {
     for i in 0..if trip { 1_000 } else { 0 } {
         let _ = recloser.call(|| Err::<u64, u64>(i));
     }
-    assert_eq!(
-        recloser.call(|| Ok::<u64, u64>(0)).is_err(),
-        trip,
-        "recloser is in the wrong state"
-    );
+    assert_eq!(recloser.call(|| Ok::<u64, u64>(0)).is_err(), trip, "recloser is in the wrong state");
     Box::new(move |n| {
         for i in 0..n {
             black_box(recloser.call(|| call(i, fail_mask)).is_ok());
@@ -132,14 +113,8 @@ fn round(batch: &mut Batch, length: Duration) -> f64 {
 }
 
 fn scenario(name: &str, fail_mask: u64, trip: bool, rounds: usize, length: Duration) -> String {
-    let calls = WindowOptions::Calls {
-        last: LAST,
-        within_ms: None,
-    };
-    let time = WindowOptions::Time {
-        ms: 10_000,
-        buckets: Some(10),
-    };
+    let calls = WindowOptions::Calls { last: LAST, within_ms: None };
+    let time = WindowOptions::Time { ms: 10_000, buckets: Some(10) };
     let told = |i| i >> 10;
     let epoch = Instant::now();
     let read = move |_| epoch.elapsed().as_millis() as u64;
@@ -167,19 +142,13 @@ fn scenario(name: &str, fail_mask: u64, trip: bool, rounds: usize, length: Durat
             measured[at].push(round(&mut guards[at].1, length));
         }
     }
-    let results: Vec<String> = guards
-        .iter()
-        .zip(&measured)
-        .map(|((guard, _), rounds)| format!("{guard:?}:{{\"rounds\":{rounds:.3?}}}"))
-        .collect();
+    let results: Vec<String> =
+        guards.iter().zip(&measured).map(|((guard, _), rounds)| format!("{guard:?}:{{\"rounds\":{rounds:.3?}}}")).collect();
     format!("{name:?}:{{{}}}", results.join(","))
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|word| {
-        word.parse::<u64>()
-            .expect("rounds and milliseconds are numbers")
-    });
+    let mut arguments = std::env::args().skip(1).map(|word| word.parse::<u64>().expect("rounds and milliseconds are numbers"));
     let rounds = arguments.next().unwrap_or(21) as usize;
     let length = Duration::from_millis(arguments.next().unwrap_or(30));
     let scenarios = [
