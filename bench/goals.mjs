@@ -89,11 +89,12 @@ function byteGoals({ closed, idle }) {
 }
 
 function nativeGoals({ scenarios }) {
-  return Object.entries(scenarios).flatMap(([id, result]) => {
-    const factor = times(result, "recloser", "tripcurve");
-    return { title: `native ${id}: tripcurve : recloser`, target: "≤ 1/2", reached: share(factor), best: share(timesBest(result, "recloser", "tripcurve")), met: factor >= 2 };
+  return ["tripcurve calls", "tripcurve time"].map((ours) => {
+    const factor = times(scenarios.closed, "recloser", ours);
+    return { title: `native admit and settle: ${ours} : recloser`, target: "≤ 1/2", reached: share(factor), best: share(timesBest(scenarios.closed, "recloser", ours)), met: factor >= 2 };
   });
 }
 
 const host = (name) => name.split(" ")[0];
-const share = (factor) => (factor >= 1.35 ? `1/${factor.toFixed(factor < 10 ? 1 : 0)}` : `${(1 / factor).toFixed(2)} ×`);
+/** "1/9.6" for a factor of 9.6, "1.08 ×" where ours is not much cheaper or dearer. */
+const share = (factor) => (factor < 1.35 ? `${(1 / factor).toFixed(2)} ×` : `1/${factor < 10 ? Number(factor.toFixed(1)) : Math.round(factor)}`);

@@ -3,6 +3,8 @@
 
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { build } from "../scripts/build.mjs";
+import { chromium, setup } from "../scripts/setup.mjs";
 import { against, guards } from "./guards.mjs";
 import { goals } from "./goals.mjs";
 import { measureNative } from "./native.mjs";
@@ -21,6 +23,7 @@ const { values: options } = parseArgs({
     against: { type: "string" },
     json: { type: "string" },
     markdown: { type: "boolean", default: false },
+    "no-build": { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -34,7 +37,8 @@ if (options.help) {
   --only LIST        these guards and the bare await, of ${guards.map(({ name }) => name).join(", ")}
   --against DIR      adds the same package from another checkout (built there)
   --json FILE        writes every number, each round's too
-  --markdown         prints the tables of the README in the end`);
+  --markdown         prints the tables of the README in the end
+  --no-build         takes dist/ as it is`);
   process.exit(0);
 }
 
@@ -52,6 +56,12 @@ const only = options.only && wanted(options.only, everyone.map(({ name }) => nam
 const taking = everyone.filter((guard) => !only || guard.bare || only.includes(guard.name));
 
 const libraries = [...new Set(taking.map(({ library }) => library))].filter((library) => library && library !== "against");
+
+if (!options["no-build"]) {
+  await setup();
+  await build();
+  if (hosts.includes("chromium")) await chromium();
+}
 
 const results = { rounds, hosts: {} };
 for (const host of hosts) {

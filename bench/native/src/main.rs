@@ -128,8 +128,8 @@ fn scenario(name: &str, fail_mask: u64, trip: bool, rounds: usize, length: Durat
             }),
         ),
         ("recloser", theirs(fail_mask, trip)),
-        ("tripcurve", ours(calls, told, fail_mask, trip)),
-        ("tripcurve, clock", ours(calls, read, fail_mask, trip)),
+        ("tripcurve calls", ours(calls, told, fail_mask, trip)),
+        ("tripcurve calls, clock", ours(calls, read, fail_mask, trip)),
         ("tripcurve time", ours(time, told, fail_mask, trip)),
     ];
     for (_, batch) in &mut guards {
