@@ -128,54 +128,74 @@ impl Snapshot {
     }
 
     /// May a call go ahead at `now`? `probe_id` names it should it become a probe: any number not in use by another one.
+    // Natively what a closed circuit needs is inlined: a permit that goes through memory costs as much as the rest of the call.
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub fn admit(&mut self, policy: &Policy, probe_id: u32, now: Time) -> Admitted {
         let now = self.clock(policy, now);
-        let mut transition = None;
-        let refusal = match self.held() {
-            Some(Held::Open) => Refusal { reason: RefusalReason::HeldOpen, retry_at: None },
-            Some(Held::Closed) => return self.allow(now),
-            None => {
-                transition = self.become_due(now);
-                let generation = self.generation;
-                match &mut self.phase {
-                    Phase::Closed => return self.allow(now),
-                    Phase::Open { until } => Refusal { reason: RefusalReason::Open, retry_at: Some(*until) },
-                    Phase::HalfOpen { probing, .. } => {
-                        probing.drop_ended(now);
-                        if policy.options.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
-                            let lease_until = policy.lease_until(now);
-                            probing.insert(Probe { id: probe_id, lease_until, settled: false });
-                            let permit = Permit { generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
-                            return Admitted { admission: Admission::Admitted(permit), transition };
-                        }
-                        Refusal { reason: RefusalReason::ProbesBusy, retry_at: probing.earliest_end() }
-                    }
+        if !self.is_closed() {
+            return self.admit_probe(policy, probe_id, now);
+        }
+        self.window.admitted(now);
+        let permit = Permit { generation: self.generation, kind: PermitKind::Allowed, id: 0, admitted_at: now };
+        Admitted { admission: Admission::Admitted(permit), transition: None }
+    }
+
+    /// Lets a probe into a circuit that is not closed, or refuses.
+    #[cold]
+    fn admit_probe(&mut self, policy: &Policy, probe_id: u32, now: Time) -> Admitted {
+        let transition = self.become_due(now);
+        let refusal = match &mut self.phase {
+            _ if self.hold.value.is_some() => Refusal { reason: RefusalReason::HeldOpen, retry_at: None },
+            Phase::HalfOpen { probing, .. } => {
+                probing.drop_ended(now);
+                if policy.options.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
+                    probing.insert(Probe { id: probe_id, lease_until: policy.lease_until(now), settled: false });
+                    let permit = Permit { generation: self.generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
+                    return Admitted { admission: Admission::Admitted(permit), transition };
                 }
+                Refusal { reason: RefusalReason::ProbesBusy, retry_at: probing.earliest_end() }
             }
+            Phase::Closed | Phase::Open { .. } => Refusal { reason: RefusalReason::Open, retry_at: self.until() },
         };
         self.rejected = self.rejected.saturating_add(1);
         let admission = if policy.options.shadow { Admission::Shadowed(refusal) } else { Admission::Refused(refusal) };
         Admitted { admission, transition }
     }
 
+    /// Counts a success of this generation that was not measured, if that is all there is to do. False: nothing was done; settle it.
+    ///
+    /// For a host that pays for every value it moves: most calls are such.
+    pub fn count_success(&mut self, policy: &Policy, now: Time) -> bool {
+        let plain = self.is_closed() && now >= self.seen && self.seen > Time::ZERO && policy.options.judge_on == JudgeOn::Failure;
+        if plain {
+            self.seen = now;
+            self.window.count(false, false, now);
+        }
+        plain
+    }
+
     /// Reports how an admitted call went. A result from an earlier generation, or of a probe whose lease is over, changes nothing.
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub fn settle(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
-        const STALE: Settled = Settled { counted: false, stale: true, transition: None };
         let now = self.clock(policy, now);
-        if permit.generation != self.generation {
-            return STALE;
+        if permit.generation != self.generation || permit.kind != PermitKind::Allowed || !self.is_closed() {
+            return self.settle_probe(policy, permit, outcome, now);
         }
         let counted = outcome.verdict != Verdict::Ignored;
-        let transition = match permit.kind {
-            PermitKind::Allowed if self.is_closed() => match self.tally(policy, outcome, now) {
-                // Apart from the rest, so that the outcome that moves nothing carries no transition about.
-                None => return Settled { counted, stale: false, transition: None },
-                Some(reason) => self.trip(policy, reason, outcome, now),
-            },
-            PermitKind::Probe if self.end_probe(permit.id, now) => self.judge_probe(policy, outcome, now),
-            PermitKind::Allowed | PermitKind::Probe => return STALE,
-        };
-        Settled { counted, stale: false, transition }
+        match self.tally(policy, outcome, now) {
+            None => Settled { counted, stale: false, transition: None },
+            Some(reason) => Settled { counted, stale: false, transition: self.trip(policy, reason, outcome.retry_at, now) },
+        }
+    }
+
+    #[cold]
+    fn settle_probe(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
+        let is_live = permit.generation == self.generation && permit.kind == PermitKind::Probe && self.end_probe(permit.id, now);
+        if !is_live {
+            return Settled { counted: false, stale: true, transition: None };
+        }
+        let counted = outcome.verdict != Verdict::Ignored;
+        Settled { counted, stale: false, transition: self.judge_probe(policy, outcome, now) }
     }
 
     /// Counts an outcome without a permit, in whatever state the circuit is (phil's API): half-open it is judged like a probe, open it
@@ -187,7 +207,7 @@ impl Snapshot {
         let (counted, moved) = match self.state() {
             State::Closed => {
                 let reason = self.tally(policy, outcome, now);
-                (counted, reason.and_then(|reason| self.trip(policy, reason, outcome, now)))
+                (counted, reason.and_then(|reason| self.trip(policy, reason, outcome.retry_at, now)))
             }
             State::HalfOpen => (counted, self.judge_probe(policy, outcome, now)),
             State::Open => (false, None),
@@ -326,6 +346,7 @@ impl Snapshot {
         self.seed
     }
 
+    #[inline]
     fn is_closed(&self) -> bool {
         match self.held() {
             None => matches!(self.phase, Phase::Closed),
@@ -340,12 +361,6 @@ impl Snapshot {
         }
     }
 
-    fn allow(&mut self, now: Time) -> Admitted {
-        self.window.roll(now);
-        let permit = Permit { generation: self.generation, kind: PermitKind::Allowed, id: 0, admitted_at: now };
-        Admitted { admission: Admission::Admitted(permit), transition: None }
-    }
-
     fn become_due(&mut self, now: Time) -> Option<Transition> {
         let until = self.until().filter(|until| now >= *until)?;
         let phase = Phase::HalfOpen { until, probing: Probing::default() };
@@ -353,7 +368,7 @@ impl Snapshot {
     }
 
     /// Counts an outcome in a closed window: why that opens the circuit, if it does.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     fn tally(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Reason> {
         let failed = match outcome.verdict {
             Verdict::Success => false,
@@ -362,19 +377,19 @@ impl Snapshot {
         };
         let slow = policy.is_slow(outcome.duration_ms);
         self.window.count(failed, slow, now);
-        if self.held().is_some() || !(failed || slow || policy.options.judge_on == JudgeOn::Any) {
+        if !(failed || slow || policy.options.judge_on == JudgeOn::Any) || self.held().is_some() {
             return None;
         }
         policy.trips(self.window.counts())
     }
 
     #[cold]
-    fn trip(&mut self, policy: &Policy, reason: Reason, outcome: CallOutcome, now: Time) -> Option<Transition> {
+    fn trip(&mut self, policy: &Policy, reason: Reason, retry_at: Option<Time>, now: Time) -> Option<Transition> {
         if now.since(self.since) >= policy.options.open_ms {
             self.level = 0; // a closed period this long was a recovery
         }
         self.rejected = 0;
-        self.open(policy, reason, self.window.counts(), outcome.retry_at, now)
+        self.open(policy, reason, self.window.counts(), retry_at, now)
     }
 
     /// Frees the slot of a probe; false when it does not hold one any more.
@@ -475,8 +490,17 @@ impl Snapshot {
 
     /// The instant to work with. A clock that goes back changes nothing, unless it is more than `max_open_ms` behind: that is a
     /// correction, and what is remembered moves back with it.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(crate) fn clock(&mut self, policy: &Policy, now: Time) -> Time {
+        if now < self.seen || self.seen == Time::ZERO {
+            return self.other_clock(policy, now);
+        }
+        self.seen = now;
+        now
+    }
+
+    #[cold]
+    fn other_clock(&mut self, policy: &Policy, now: Time) -> Time {
         let behind = self.seen.since(now);
         if behind > policy.max_open_ms() || (self.seen == Time::ZERO && now > Time::ZERO) {
             self.fit(policy, behind, now);
@@ -487,9 +511,10 @@ impl Snapshot {
     }
 
     /// Fits the circuit to this clock, which was corrected by so much: nothing began later than now, nothing lasts longer than it could.
+    /// By 0 it is a restored or adopted circuit that meets this clock.
     ///
-    /// By 0 it is a restored or adopted circuit that meets this clock. A stamp from far ahead is then not a fast clock but a corrupt
-    /// text; kept, it would beat every later verdict.
+    /// A stamp from far ahead was not made by a fast clock but by one that is put right now, or by a corrupt text; kept, it would beat
+    /// every later verdict.
     #[cold]
     pub(crate) fn fit(&mut self, policy: &Policy, by: u64, now: Time) {
         self.since = self.since.before(by).min(now);

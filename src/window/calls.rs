@@ -37,36 +37,42 @@ impl CallsWindow {
 
     pub(crate) fn roll(&mut self, now: Time) {
         if self.is_aged() {
-            while self.total.calls > 0 && now.since(self.oldest().at) > self.within_ms {
-                self.drop_oldest();
-            }
+            self.drop_aged(now);
+        }
+    }
+
+    #[cold]
+    fn drop_aged(&mut self, now: Time) {
+        while self.total.calls > 0 && now.since(self.oldest().at) > self.within_ms {
+            self.drop_oldest();
         }
     }
 
     pub(crate) fn add(&mut self, failed: bool, slow: bool, now: Time) {
-        if self.ring.is_empty() {
-            self.begin();
-        }
-        let (at, shift) = self.place(self.next.into());
-        let (full, aged) = (self.total.calls >= self.last.into(), self.is_aged());
-        let Some(word) = self.ring.get_mut(at) else { return };
         let mark = u64::from(failed) | u64::from(slow) << 1;
-        let mut total = self.total;
-        if full {
-            // The oldest lies where the newest goes.
-            let oldest = *word >> shift;
-            total = total.minus(Counts { calls: 1, failures: (oldest & 1) as u32, slow: (oldest >> 1 & 1) as u32 });
-        }
+        let (at, shift) = self.place(self.next.into());
+        let aged = self.is_aged();
+        let Some(word) = self.ring.get_mut(at) else { return self.add_first(failed, slow, now) };
+        // In a full ring the oldest lies where the newest goes.
+        let full = self.total.calls >= self.last.into();
+        let oldest = if full { *word >> shift } else { 0 };
         *word = if aged { now.as_millis() << 2 | mark } else { *word & !(3 << shift) | mark << shift };
         self.next = if self.next + 1 >= self.last { 0 } else { self.next + 1 };
-        total.add(failed, slow);
-        self.total = total;
+        let Counts { calls, failures, slow } = self.total;
+        self.total = Counts {
+            calls: calls + u32::from(!full),
+            failures: failures.wrapping_add((mark & 1) as u32).wrapping_sub((oldest & 1) as u32),
+            slow: slow.wrapping_add((mark >> 1) as u32).wrapping_sub((oldest >> 1 & 1) as u32),
+        };
     }
 
     #[cold]
-    fn begin(&mut self) {
+    fn add_first(&mut self, failed: bool, slow: bool, now: Time) {
         let last = usize::from(self.last);
         self.ring = vec![0; if self.is_aged() { last } else { last.div_ceil(32) }];
+        if !self.ring.is_empty() {
+            self.add(failed, slow, now);
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -116,25 +116,38 @@ impl Window {
         }
     }
 
-    /// Rolls to `now` and counts one outcome there.
+    /// A call was let in. Only a fixed window begins again by that.
+    #[inline]
+    pub(crate) fn admitted(&mut self, now: Time) {
+        if let Window::Fixed(window) = self {
+            window.roll(now);
+        }
+    }
+
+    /// Rolls to `now` and counts one outcome there. Two kinds here, two apart: four would become a jump table, which costs as much as
+    /// counting.
+    #[inline(never)]
     pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Time) {
         match self {
-            Window::Fixed(window) => {
+            Window::Calls(window) => {
                 window.roll(now);
-                window.add(failed, slow);
+                window.add(failed, slow, now);
             }
             Window::Time(window) => {
                 window.roll(now);
                 window.add(failed, slow, now);
             }
-            Window::Calls(window) => {
-                window.roll(now);
-                window.add(failed, slow, now);
-            }
-            Window::Consecutive(window) => {
-                window.roll(now);
-                window.add(failed, slow, now);
-            }
+            Window::Fixed(_) | Window::Consecutive(_) => self.count_other(failed, slow, now),
+        }
+    }
+
+    #[inline(never)]
+    fn count_other(&mut self, failed: bool, slow: bool, now: Time) {
+        self.roll(now);
+        match self {
+            Window::Fixed(window) => window.add(failed, slow),
+            Window::Consecutive(window) => window.add(failed, slow, now),
+            Window::Time(_) | Window::Calls(_) => {}
         }
     }
 

@@ -8,16 +8,18 @@ use crate::{Counts, Time};
 pub(crate) const MAX_BUCKETS: u32 = 100;
 
 /// A ring of buckets with a running total, so that no call scans. The ring is made by the first outcome: an idle circuit has none.
+// In this order: the tag of `Window` then fits into the ring's capacity also where pointers are half as long as instants.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(crate) struct TimeWindow {
+    ring: Vec<Counts>,
+    buckets: u16,
+    newest: u16,
     /// The length of one bucket.
     width: NonZeroU64,
     /// The instant at which the newest bucket ends, a multiple of a bucket's length.
     end: u64,
     total: Counts,
-    ring: Vec<Counts>,
-    buckets: u16,
-    newest: u16,
 }
 
 impl TimeWindow {

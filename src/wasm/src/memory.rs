@@ -1,6 +1,6 @@
 //! The allocator: free blocks kept by size, so that taking and giving back is one step however many circuits there are.
 //!
-//! Small sizes are multiples of 16 bytes, large ones powers of two; memory is taken from the host in pages and never given back.
+//! Small sizes are multiples of 8 bytes, large ones powers of two; memory is taken from the host in pages and never given back.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::arch::wasm32::memory_grow;
@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::ptr::null_mut;
 
 const PAGE: usize = 65_536;
-const STEP: usize = 16;
+const STEP: usize = 8;
 /// Multiples of a step below this, powers of two from here.
 const LARGE: usize = 1_024;
 const SMALL_CLASSES: usize = LARGE / STEP;
@@ -38,13 +38,14 @@ impl Blocks {
 /// The class of this size, and how large its blocks are.
 fn class(size: usize) -> (usize, usize) {
     if size < LARGE {
-        return (size / STEP, size / STEP * STEP + STEP);
+        let steps = size.div_ceil(STEP);
+        return (steps, steps * STEP);
     }
     let size = size.next_power_of_two();
     (SMALL_CLASSES + size.trailing_zeros() as usize, size)
 }
 
-// SAFETY: a block is in one list or in use, never both; all of them are multiples of 16 bytes from the start of a page, and nothing here
+// SAFETY: a block is in one list or in use, never both; all of them are multiples of 8 bytes from the start of a page, and nothing here
 // asks for a stricter alignment. No reference to the state outlives a call, and no call runs within another.
 unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

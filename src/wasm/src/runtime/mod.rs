@@ -103,6 +103,9 @@ pub fn retry_at(handle: u32, now: f64) -> f64 {
 /// Outcome 0 success, 1 failure, else ignored; duration NaN: not measured; now NaN: the last one seen. Returns `MOVED | STALE`.
 #[wasm_bindgen]
 pub fn settle(handle: u32, token: i32, outcome: u32, duration: f64, now: f64) -> u32 {
+    if outcome == 0 && duration.is_nan() && with(|runtime| runtime.succeed(handle, token, now)) {
+        return 0;
+    }
     settle_until(handle, token, outcome, duration, now, f64::NAN)
 }
 

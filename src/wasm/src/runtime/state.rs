@@ -81,6 +81,13 @@ impl Runtime {
         Some(Visit { circuit, now, handle, generation, transitions: &mut self.transitions, tokens: &mut self.tokens })
     }
 
+    /// The call that most calls are: an ordinary one of this generation that succeeded, where all there is to do is to count it.
+    pub(super) fn succeed(&mut self, handle: u32, token: i32, now: f64) -> bool {
+        let Some(circuit) = self.circuits.get(handle) else { return false };
+        let now = instant(now).unwrap_or(circuit.snapshot.last_seen());
+        token == circuit.token && circuit.snapshot.seed() != 0 && circuit.snapshot.count_success(circuit.policy, now)
+    }
+
     pub(super) fn next_transition(&mut self) -> Option<(u32, Transition)> {
         (!self.transitions.is_empty()).then(|| self.transitions.remove(0))
     }
