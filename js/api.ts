@@ -5,7 +5,7 @@ export type { BreakerOptions, RunOptions } from "./options.js";
 export type { Inspection } from "./inspection.js";
 export { CircuitRegistry } from "./registry.js";
 export { wrapFetch, type FetchOptions, type GuardedFetch } from "./fetch.js";
-export { ready } from "./runtime.js";
+export { ready, type Backend } from "./runtime.js";
 export { presets, type CircuitPolicy, type Share, type Window } from "./policy.js";
 export { originKey, circuitKey } from "./key.js";
 export { CircuitError, CircuitOpenError, InvalidCircuitError, isCircuitOpenError } from "./errors.js";

@@ -548,10 +548,14 @@ export class CircuitBreaker {
           if (core.settle(handle, token, SUCCESS, NaN, NaN) & 1) drain();
           return value;
         };
-    this.#bad = (reason) => {
+    // Two functions: an engine counts towards optimising one where it returns, so one that always throws would stay interpreted.
+    const failed = (reason: unknown): void => {
       this.#running--;
       if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain(undefined, { cause: reason }));
       shared?.settled(true);
+    };
+    this.#bad = (reason) => {
+      failed(reason);
       throw reason;
     };
   }

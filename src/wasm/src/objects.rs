@@ -136,20 +136,20 @@ pub fn entropy() -> u32 {
 // ---- one step ----------------------------------------------------------------------------------------------------------------
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct StepObject {
     /// Nothing when nothing changed.
     snapshot: Option<SnapshotObject>,
     transitions: Vec<TransitionObject>,
-    #[serde(flatten)]
-    extra: Extra,
-}
-
-#[derive(Serialize, Default)]
-struct Extra {
     #[serde(skip_serializing_if = "Option::is_none")]
     admission: Option<AdmissionObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<bool>,
+}
+
+/// What some verbs answer beside the step.
+#[derive(Default)]
+struct Extra {
+    admission: Option<AdmissionObject>,
     counted: Option<bool>,
 }
 
@@ -168,9 +168,9 @@ fn step(
     let policy = read_policy(policy)?;
     let mut circuit = take::<SnapshotObject>(snapshot)?.parse(&policy)?;
     let before = circuit.encode();
-    let (transitions, extra) = verb(&mut circuit, &policy, time(now)?);
+    let (transitions, Extra { admission, counted }) = verb(&mut circuit, &policy, time(now)?);
     let snapshot = (circuit.encode() != before).then(|| SnapshotObject::of(&circuit));
-    give(&StepObject { snapshot, transitions, extra })
+    give(&StepObject { snapshot, transitions, admission, counted })
 }
 
 fn transitions(moves: [Option<Transition>; 2]) -> Vec<TransitionObject> {
