@@ -65,7 +65,7 @@ if (!options["no-build"]) {
 
 const results = { rounds, hosts: {} };
 for (const host of hosts) {
-  if (host === "native") results.hosts.native = await measureNative({ rounds, quick: options.quick });
+  if (host === "native") results.hosts.native = await measureNative(rounds);
   else results.hosts[host] = await measure(host);
 }
 if (results.hosts.native) console.log(nativeTable(results.hosts.native));
