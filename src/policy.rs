@@ -77,7 +77,7 @@ pub enum Lease {
 
 impl Default for PolicyOptions {
     fn default() -> PolicyOptions {
-        PolicyOptions {
+        const DEFAULT: PolicyOptions = PolicyOptions {
             window: WindowOptions::Time { ms: 30_000, buckets: None },
             failure_rate: Rate::Default,
             failures: None,
@@ -93,7 +93,8 @@ impl Default for PolicyOptions {
             probe_successes: 1,
             probe_lease: Lease::Default,
             shadow: false,
-        }
+        };
+        DEFAULT
     }
 }
 

@@ -41,51 +41,53 @@ struct Slots<'a> {
 
 impl Slots<'_> {
     fn options(&mut self) -> PolicyOptions {
-        let mut options = PolicyOptions {
-            window: match self.at(0) {
-                0.0 => WindowOptions::Fixed { ms: self.whole(1) },
-                2.0 => WindowOptions::Calls { last: self.small(3), within_ms: self.length(4) },
-                3.0 => WindowOptions::Consecutive { within_ms: self.length(4) },
-                _ => WindowOptions::Time { ms: self.whole(1), buckets: self.count(2) },
-            },
-            failures: self.count(7),
-            minimum_calls: self.count(8),
-            slow_ms: self.length(9),
-            max_open_ms: self.length(18),
-            shadow: self.at(22) == 1.0,
-            ..PolicyOptions::default()
+        let mut options = PolicyOptions::default();
+        let mut within_ms = None;
+        self.length(4, &mut within_ms);
+        options.window = match self.at(0) {
+            0.0 => WindowOptions::Fixed { ms: self.whole(1) },
+            2.0 => WindowOptions::Calls { last: self.small(3), within_ms },
+            3.0 => WindowOptions::Consecutive { within_ms },
+            _ => {
+                let mut buckets = None;
+                self.count(2, &mut buckets);
+                WindowOptions::Time { ms: self.whole(1), buckets }
+            }
         };
-        match self.at(5) {
-            f64::INFINITY => options.failure_rate = Rate::Off,
-            number if number.is_nan() => {}
-            _ => options.failure_rate = Rate::Share(self.share(5)),
+        if self.at(5) == f64::INFINITY {
+            options.failure_rate = Rate::Off;
+        } else if self.given(5) {
+            options.failure_rate = Rate::Share(self.share(5));
         }
-        if self.has(10) {
+        self.count(7, &mut options.failures);
+        self.count(8, &mut options.minimum_calls);
+        self.length(9, &mut options.slow_ms);
+        if self.given(10) {
             options.slow_rate = self.share(10);
         }
         if self.at(12) == 1.0 {
             options.judge_on = JudgeOn::Any;
         }
-        if self.has(13) {
+        if self.given(13) {
             options.open_ms = self.whole(13);
         }
-        if self.has(14) {
+        if self.given(14) {
             options.backoff = self.factor(14);
         }
-        if self.has(16) && self.at(16) != 0.0 {
+        if self.given(16) && self.at(16) != 0.0 {
             options.jitter = Some(self.share(16));
         }
-        if !self.at(19).is_nan() {
-            options.probe_limit = self.count(19);
-        }
-        if self.has(20) {
+        self.length(18, &mut options.max_open_ms);
+        self.count(19, &mut options.probe_limit);
+        if self.given(20) {
             options.probe_successes = self.small(20);
         }
-        match self.at(21) {
-            f64::INFINITY => options.probe_lease = Lease::Never,
-            number if number.is_nan() => {}
-            _ => options.probe_lease = Lease::Ms(self.whole(21)),
+        if self.at(21) == f64::INFINITY {
+            options.probe_lease = Lease::Never;
+        } else if self.given(21) {
+            options.probe_lease = Lease::Ms(self.whole(21));
         }
+        options.shadow = self.at(22) == 1.0;
         options
     }
 
@@ -93,10 +95,11 @@ impl Slots<'_> {
         self.numbers.get(slot).copied().unwrap_or(f64::NAN)
     }
 
+    // These are called for every slot; in the place of each call they would be a third of the module.
+
     #[inline(never)]
-    fn has(&self, slot: usize) -> bool {
-        let number = self.at(slot);
-        !number.is_nan() && number != f64::INFINITY
+    fn given(&self, slot: usize) -> bool {
+        !self.at(slot).is_nan()
     }
 
     #[inline(never)]
@@ -110,18 +113,23 @@ impl Slots<'_> {
         }
     }
 
+    #[inline(never)]
     fn small(&self, slot: usize) -> u32 {
         self.whole(slot).min(u32::MAX.into()) as u32
     }
 
     #[inline(never)]
-    fn length(&self, slot: usize) -> Option<u64> {
-        self.has(slot).then(|| self.whole(slot))
+    fn length(&self, slot: usize, option: &mut Option<u64>) {
+        if self.given(slot) {
+            *option = Some(self.whole(slot)).filter(|_| self.at(slot) != f64::INFINITY);
+        }
     }
 
     #[inline(never)]
-    fn count(&self, slot: usize) -> Option<u32> {
-        self.has(slot).then(|| self.small(slot))
+    fn count(&self, slot: usize, option: &mut Option<u32>) {
+        if self.given(slot) {
+            *option = Some(self.small(slot)).filter(|_| self.at(slot) != f64::INFINITY);
+        }
     }
 
     #[inline(never)]
