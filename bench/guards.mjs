@@ -57,6 +57,7 @@ const tripcurve = (name, kind, library = "tripcurve") => ({
 
 export const guards = [
   { name: "bare await", kind: "time", bare: true, make: (_, fn) => fn },
+  { name: "bare then", kind: "time", decidesNothing: true, make: (_, fn) => () => fn().then(same, rethrow) },
   { name: "tiny js", kind: "fixed", make: (_, fn, o) => methodOf(new Tiny(fn, o)) },
   { name: "js floor", kind: "fixed", make: (_, fn, o) => methodOf(new Floor(fn, o)) },
   { name: "js floor calls", kind: "calls", make: (_, fn, o) => methodOf(new Floor(fn, o)) },
@@ -103,6 +104,12 @@ export function pool(guard, library, fn, o) {
     if (!run) circuits.set(key, (run = guard.make(library, fn, o)));
     return run();
   };
+}
+
+const same = (value) => value;
+
+function rethrow(reason) {
+  throw reason;
 }
 
 function methodOf(circuit) {

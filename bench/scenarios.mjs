@@ -28,7 +28,7 @@ export const scenarios = [
 export function contestants(scenario, guards) {
   const bare = guards.filter((guard) => guard.bare);
   const entry = (guard, more = {}) => ({ label: guard.name, guard: guard.name, library: guard.library, bare: !!guard.bare, size: sizes[guard.kind], ...more });
-  if (scenario.idle) return guards.filter((guard) => !guard.bare).map((guard) => entry(guard));
+  if (scenario.idle) return guards.filter((guard) => !guard.bare && !guard.decidesNothing).map((guard) => entry(guard));
   if (scenario.sweep) {
     const { guard: name, unit, scale = 1, sizes: all } = scenario.sweep;
     const swept = guards.filter((guard) => guard.name === name);
@@ -41,5 +41,5 @@ export function contestants(scenario, guards) {
       ...ours.flatMap((guard) => [entry(guard, { label: `${guard.name}, run` }), entry(guard, { label: `${guard.name}, wrapFetch`, wrap: true })]),
     ];
   }
-  return guards.map((guard) => entry(guard));
+  return guards.filter((guard) => !scenario.trip || !guard.decidesNothing).map((guard) => entry(guard));
 }
