@@ -9,5 +9,5 @@ globalThis.bench = {
     opened = await subject(scenario, contestant, module);
   },
   warm: (ms) => opened.warm(ms),
-  round: () => opened.round(),
+  round: () => opened.round(10),
 };
