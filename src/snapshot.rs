@@ -179,7 +179,8 @@ impl Snapshot {
     pub fn settle(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
         let now = self.clock(policy, now);
         if permit.generation != self.generation || permit.kind != PermitKind::Allowed || !self.is_closed() {
-            return self.settle_probe(policy, permit, outcome, now);
+            let probe = (permit.generation == self.generation && permit.kind == PermitKind::Probe).then_some(permit.id);
+            return self.settle_probe(policy, probe, outcome, now);
         }
         let counted = outcome.verdict != Verdict::Ignored;
         match self.tally(policy, outcome, now) {
@@ -189,9 +190,8 @@ impl Snapshot {
     }
 
     #[cold]
-    fn settle_probe(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
-        let is_live = permit.generation == self.generation && permit.kind == PermitKind::Probe && self.end_probe(permit.id, now);
-        if !is_live {
+    fn settle_probe(&mut self, policy: &Policy, probe: Option<u32>, outcome: CallOutcome, now: Time) -> Settled {
+        if !probe.is_some_and(|id| self.end_probe(id, now)) {
             return Settled { counted: false, stale: true, transition: None };
         }
         let counted = outcome.verdict != Verdict::Ignored;

@@ -126,7 +126,8 @@ impl Window {
 
     /// Rolls to `now` and counts one outcome there. Two kinds here, two apart: four would become a jump table, which costs as much as
     /// counting.
-    #[inline(never)]
+    #[cfg_attr(target_family = "wasm", inline(never))]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Time) {
         match self {
             Window::Calls(window) => {
