@@ -44,7 +44,7 @@ export interface CircuitSnapshot {
   readonly seed: number;
   /** Read from `window`, for you to look at; changing it changes nothing. */
   readonly counts: Counts;
-  readonly probes: readonly { readonly id: number; readonly leaseUntil: number | null; readonly settled: boolean }[];
+  readonly probes: readonly { readonly id: number; readonly leaseUntil: number | null; readonly fate: "in_flight" | "freed" | "succeeded" }[];
   readonly probeSuccesses: number;
   readonly rejected: number;
   /** The window's own memory, opaque. */

@@ -3,11 +3,12 @@
 //! Eleven fields joined by `;`, numbers in base 36 with lower-case digits, tags in upper case:
 //!
 //! ```text
-//! 1 ; phase until ; since ; generation ; seed ; level ; rejected ; since.by ; hold at.by ; successes,id.lease ; window
+//! 1 ; phase until ; since ; generation ; seed ; level ; rejected ; since.by ; hold at.by ; recorded,id.lease ; window
 //! ```
 //!
 //! Phase is `C`, `O` or `H`. The stamp and the hold are empty until there is one; hold is `N` (none any more), `O` or `C`. A probe is
-//! `id.lease`, without lease `id.`, followed by `X` when it is settled. The window is one of
+//! `id.lease`, without lease `id.`, followed by `X` when its slot is free again and by `S` when it succeeded; before the probes stands
+//! how many successes were recorded without one. The window is one of
 //!
 //! ```text
 //! F ms : start . counts                          fixed
@@ -15,7 +16,9 @@
 //! N last . within : entries                      calls; K for consecutive
 //! ```
 //!
-//! where counts are `calls.failures.slow` without zeros at the end, and an entry is a mark (`A` success, `B` failure, `C` slow
+//! In a shared tally `#` and the last batch of each participant, `by.number`, follow.
+//!
+//! Counts are `calls.failures.slow` without zeros at the end, and an entry is a mark (`A` success, `B` failure, `C` slow
 //! success, `D` slow failure) after a number: how many more of it follow, or with an age limit the milliseconds since the entry before.
 
 use alloc::string::String;
@@ -23,14 +26,17 @@ use alloc::vec::Vec;
 
 use crate::merge::{Hold, Stamp};
 use crate::policy::MAX_COUNT;
-use crate::probes::{Probe, Probing};
+use crate::probes::{Fate, Probe, Probing};
 use crate::snapshot::{Phase, MAX_LEVEL};
+use crate::tally::{Batch, MAX_BATCHES};
 use crate::window::{CallsWindow, FixedWindow, TimeWindow, Window};
 use crate::{Counts, Held, Policy, Snapshot, State, StoredProblem, Time};
 
-/// Probes that are written; no limit of a policy is larger.
-const MAX_PROBES: usize = 1_000;
+/// Probes that are written: as many as can be in flight, have succeeded and are freed.
+const MAX_PROBES: usize = 2_063;
 const MAX: u64 = Time::MAX.as_millis();
+/// Room for the batches of a shared tally.
+const BATCHES_BYTES: usize = 1_024;
 
 impl Snapshot {
     /// The longest stored text. Of a window of calls with an age limit the oldest entries are left out where they would not fit.
@@ -75,15 +81,17 @@ impl Snapshot {
         }
         out.tag(';');
         if let Phase::HalfOpen { probing, .. } = &self.phase {
-            out.number(probing.successes.into());
+            out.number(probing.recorded.into());
             for probe in probing.probes.iter().take(MAX_PROBES) {
                 out.tagged(',', probe.id.into());
                 out.tag('.');
                 if let Some(end) = probe.lease_until {
                     out.number(end.as_millis());
                 }
-                if probe.settled {
-                    out.tag('X');
+                match probe.fate {
+                    Fate::InFlight => {}
+                    Fate::Freed => out.tag('X'),
+                    Fate::Succeeded => out.tag('S'),
                 }
             }
         }
@@ -106,7 +114,7 @@ impl Snapshot {
         if text.len() > Snapshot::MAX_TEXT_BYTES {
             return (fresh, Some(StoredProblem::TooLong));
         }
-        let Some(rest) = text.strip_prefix("1;") else { return (fresh, Some(StoredProblem::UnknownVersion)) };
+        let Some(rest) = circuit_of(text).strip_prefix("1;") else { return (fresh, Some(StoredProblem::UnknownVersion)) };
         let mut reader = Reader { rest: rest.as_bytes(), problem: None };
         let snapshot = reader.circuit(policy);
         match reader.problem {
@@ -114,6 +122,43 @@ impl Snapshot {
             problem => (snapshot, problem),
         }
     }
+}
+
+impl Snapshot {
+    /// Reads what somebody else stored; `Err` where there is nothing to be had from it.
+    pub fn read(policy: &Policy, text: &str, now: Time) -> Result<Snapshot, StoredProblem> {
+        match Snapshot::decode(policy, text, Snapshot::closed(policy, 0, now)) {
+            (_, Some(problem @ (StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed))) => {
+                Err(problem)
+            }
+            (read, None | Some(StoredProblem::Clamped | StoredProblem::OtherWindow)) => Ok(read),
+        }
+    }
+}
+
+/// A text with the batches that are in its tally.
+pub(crate) fn with_batches(text: String, batches: &[Batch]) -> String {
+    let mut out = Writer(text);
+    for (index, batch) in batches.iter().enumerate() {
+        out.tag(if index == 0 { '#' } else { ',' });
+        out.number(batch.by.into());
+        out.tagged('.', batch.number.into());
+    }
+    out.0
+}
+
+/// The batches in a text; none from what cannot be read.
+pub(crate) fn batches(text: &str) -> Vec<Batch> {
+    let mut reader = Reader { rest: text.get(circuit_of(text).len()..).unwrap_or("").as_bytes(), problem: None };
+    let mut batches = Vec::new();
+    while batches.len() < MAX_BATCHES && (reader.take(b'#') || reader.take(b',')) {
+        batches.push(Batch { by: reader.int(), number: reader.int_after(b'.') });
+    }
+    batches
+}
+
+fn circuit_of(text: &str) -> &str {
+    text.split_once('#').map_or(text, |(circuit, _)| circuit)
 }
 
 struct Writer(String);
@@ -177,7 +222,7 @@ impl Writer {
         self.tag(':');
         let aged = window.is_aged();
         if aged {
-            back = window.fitting(Snapshot::MAX_TEXT_BYTES - self.0.len() - 12);
+            back = window.fitting(Snapshot::MAX_TEXT_BYTES - BATCHES_BYTES - self.0.len() - 12);
         }
         let mut before = Time::ZERO;
         while back > 0 {
@@ -261,14 +306,26 @@ impl Reader<'_> {
     }
 
     fn probing(&mut self, policy: &Policy) -> Probing {
-        let successes = self.int();
-        let mut probing = Probing { probes: Vec::new(), successes: self.at_most(successes, policy.options.probe_successes - 1) };
+        let mut probing = Probing { probes: Vec::new(), recorded: self.int() };
         while probing.probes.len() < MAX_PROBES && self.take(b',') {
             let id = self.int();
             self.expect(b'.');
             let lease_until = if self.at_digit() { Some(self.time()) } else { None };
-            probing.probes.push(Probe { id, lease_until, settled: self.take(b'X') });
+            let fate = match () {
+                () if self.take(b'X') => Fate::Freed,
+                () if self.take(b'S') => Fate::Succeeded,
+                () => Fate::InFlight,
+            };
+            probing.insert(Probe { id, lease_until, fate });
         }
+        // One success more would have closed it.
+        let most = policy.options.probe_successes - 1;
+        let succeeded = probing.successes().saturating_sub(probing.recorded);
+        if succeeded > most {
+            self.note(StoredProblem::Clamped);
+            probing.probes.retain(|probe| probe.fate != Fate::Succeeded);
+        }
+        probing.recorded = self.at_most(probing.recorded, most - succeeded.min(most));
         probing
     }
 

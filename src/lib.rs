@@ -16,7 +16,7 @@
 //!
 //! Where to read on: a policy is parsed in `policy.rs`; outcomes are remembered in `window/`, one file a kind; the machine is
 //! `snapshot.rs`; the probes of a half-open period are `probes.rs`; the stored text is `codec.rs`; two copies of one circuit are
-//! merged in `merge.rs`. Everything else is words: `time.rs`, `share.rs`, `outcome.rs`, `permit.rs`, `transition.rs`, `key.rs`, `error.rs`.
+//! merged in `merge.rs`, and participants that count together do so in `tally.rs`. Everything else is words: `time.rs`, `share.rs`, `outcome.rs`, `permit.rs`, `transition.rs`, `key.rs`, `error.rs`.
 //!
 //! ```
 //! use tripcurve::{Admission, CallOutcome, Policy, Snapshot, Time};
@@ -51,6 +51,7 @@ mod policy;
 mod probes;
 mod share;
 mod snapshot;
+mod tally;
 mod time;
 mod transition;
 mod window;
@@ -63,6 +64,7 @@ pub use permit::{Admission, Permit, PermitKind, Refusal, RefusalReason};
 pub use policy::{JudgeOn, Lease, Policy, PolicyOptions, Rate};
 pub use share::{Factor, Share};
 pub use snapshot::{Admitted, Recorded, Settled, Snapshot};
+pub use tally::{Met, Tally};
 pub use time::Time;
 pub use transition::{Counts, Held, Inspection, Reason, State, Transition};
 pub use window::WindowOptions;

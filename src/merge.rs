@@ -134,7 +134,7 @@ impl Snapshot {
             found.transition = self.moved(before, Reason::Adopted, Counts::default(), now);
         }
         if let (Some(_), Phase::HalfOpen { probing, .. }) = (self.held(), &mut self.phase) {
-            probing.settle_all(); // whoever holds a circuit waits for no probe
+            probing.free_all(); // whoever holds a circuit waits for no probe
         }
         found.repair = found.behind && self.until().is_some_and(|until| now < until);
         found

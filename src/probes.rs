@@ -4,30 +4,53 @@ use alloc::vec::Vec;
 
 use crate::Time;
 
-/// One probe. A settled one is kept until its lease would have ended, so that a copy of the circuit that still shows it in flight
-/// cannot bring it back.
+/// One probe. One that gave its slot back is kept until its lease would have ended, so that a copy of the circuit that still shows it
+/// in flight cannot bring it back; one that succeeded is kept as long as the period, so that successes of many participants add up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     pub(crate) id: u32,
     /// `None`: it may hold its slot for ever.
     pub(crate) lease_until: Option<Time>,
-    pub(crate) settled: bool,
+    pub(crate) fate: Fate,
 }
 
-/// So many settled probes are kept; a period that ignores many outcomes must not grow without bound.
-const MAX_SETTLED: usize = 64;
+/// What became of a probe. Of two copies the later one holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Fate {
+    InFlight,
+    Freed,
+    Succeeded,
+}
 
-/// The probes in flight and the successes so far.
+impl Probe {
+    fn in_flight(&self) -> bool {
+        self.fate == Fate::InFlight
+    }
+}
+
+/// So many freed probes are kept; a period that ignores many outcomes must not grow without bound.
+const MAX_FREED: usize = 64;
+
+/// The probes of one half-open period.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Probing {
     pub(crate) probes: Vec<Probe>,
-    pub(crate) successes: u32,
+    /// Successes that were recorded without a permit.
+    pub(crate) recorded: u32,
 }
 
 impl Probing {
     /// Forgets whose lease is over, that instant included; it counts for nothing.
     pub(crate) fn drop_ended(&mut self, now: Time) {
-        self.probes.retain(|probe| probe.lease_until.map_or(!probe.settled, |end| now < end));
+        self.probes.retain(|probe| match probe.fate {
+            Fate::Succeeded => true,
+            fate => probe.lease_until.map_or(fate == Fate::InFlight, |end| now < end),
+        });
+    }
+
+    pub(crate) fn successes(&self) -> u32 {
+        let succeeded = self.probes.iter().filter(|probe| probe.fate == Fate::Succeeded).count() as u32;
+        self.recorded.saturating_add(succeeded)
     }
 
     /// Gives a slot. The list is ordered by id, so that equal sets are equal lists.
@@ -37,36 +60,44 @@ impl Probing {
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
-        self.probes.iter().filter(|probe| !probe.settled).count() as u32
+        self.probes.iter().filter(|probe| probe.in_flight()).count() as u32
     }
 
     /// Frees the slot of this probe; false when it does not hold one.
-    pub(crate) fn settle(&mut self, id: u32) -> bool {
-        let mut settled = self.probes.iter().filter(|probe| probe.settled).map(|probe| probe.id);
-        if let (Some(first), MAX_SETTLED) = (settled.next(), settled.count() + 1) {
+    pub(crate) fn free(&mut self, id: u32) -> bool {
+        let mut freed = self.probes.iter().filter(|probe| probe.fate == Fate::Freed).map(|probe| probe.id);
+        if let (Some(first), MAX_FREED) = (freed.next(), freed.count() + 1) {
             self.probes.retain(|probe| probe.id != first);
         }
-        let Some(probe) = self.probes.iter_mut().find(|probe| probe.id == id && !probe.settled) else { return false };
-        probe.settled = true;
+        let Some(probe) = self.probes.iter_mut().find(|probe| probe.id == id && probe.in_flight()) else { return false };
+        probe.fate = Fate::Freed;
         true
     }
 
+    /// Counts a success: of this probe, which gave its slot back, or of none.
+    pub(crate) fn succeed(&mut self, id: Option<u32>) {
+        match self.probes.iter_mut().find(|probe| Some(probe.id) == id) {
+            Some(probe) => *probe = Probe { lease_until: None, fate: Fate::Succeeded, ..*probe },
+            None => self.recorded = self.recorded.saturating_add(1),
+        }
+    }
+
     /// Frees every slot.
-    pub(crate) fn settle_all(&mut self) {
+    pub(crate) fn free_all(&mut self) {
         for probe in &mut self.probes {
-            probe.settled = true;
+            probe.fate = probe.fate.max(Fate::Freed);
         }
     }
 
     /// When the next slot becomes free by time alone.
     pub(crate) fn earliest_end(&self) -> Option<Time> {
-        self.probes.iter().filter(|probe| !probe.settled).filter_map(|probe| probe.lease_until).min()
+        self.probes.iter().filter(|probe| probe.in_flight()).filter_map(|probe| probe.lease_until).min()
     }
 
     /// Takes over what another copy of the same period knows; true when something was new. The order of merging does not matter.
     pub(crate) fn merge(&mut self, other: &Probing) -> bool {
-        let mut news = other.successes > self.successes;
-        self.successes = self.successes.max(other.successes);
+        let mut news = other.recorded > self.recorded;
+        self.recorded = self.recorded.max(other.recorded);
         for theirs in &other.probes {
             match self.probes.iter_mut().find(|mine| mine.id == theirs.id) {
                 None => {
@@ -74,9 +105,10 @@ impl Probing {
                     self.insert(*theirs);
                 }
                 Some(mine) => {
-                    news |= theirs.settled && !mine.settled;
-                    mine.settled |= theirs.settled;
-                    mine.lease_until = sooner(mine.lease_until, theirs.lease_until);
+                    news |= theirs.fate > mine.fate;
+                    mine.fate = mine.fate.max(theirs.fate);
+                    mine.lease_until =
+                        if mine.fate == Fate::Succeeded { None } else { sooner(mine.lease_until, theirs.lease_until) };
                 }
             }
         }
@@ -85,7 +117,7 @@ impl Probing {
 
     /// The clock was corrected by so much, and no lease lasts longer than a new one would.
     pub(crate) fn fit(&mut self, by: u64, latest: Option<Time>) {
-        for probe in &mut self.probes {
+        for probe in self.probes.iter_mut().filter(|probe| probe.fate != Fate::Succeeded) {
             probe.lease_until = sooner(probe.lease_until.map(|end| end.before(by)), latest);
         }
     }

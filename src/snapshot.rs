@@ -5,7 +5,7 @@
 
 use crate::merge::{far_ahead, Hold, Stamp};
 use crate::policy::JudgeOn;
-use crate::probes::{Probe, Probing};
+use crate::probes::{Fate, Probe, Probing};
 use crate::window::Window;
 use crate::{
     Admission, CallOutcome, Counts, Held, Inspection, Permit, PermitKind, Policy, Reason, Refusal, RefusalReason, State, Time,
@@ -149,7 +149,7 @@ impl Snapshot {
             Phase::HalfOpen { probing, .. } => {
                 probing.drop_ended(now);
                 if policy.options.probe_limit.is_none_or(|limit| probing.in_flight() < limit) {
-                    probing.insert(Probe { id: probe_id, lease_until: policy.lease_until(now), settled: false });
+                    probing.insert(Probe { id: probe_id, lease_until: policy.lease_until(now), fate: Fate::InFlight });
                     let permit = Permit { generation: self.generation, kind: PermitKind::Probe, id: probe_id, admitted_at: now };
                     return Admitted { admission: Admission::Admitted(permit), transition };
                 }
@@ -195,7 +195,7 @@ impl Snapshot {
             return Settled { counted: false, stale: true, transition: None };
         }
         let counted = outcome.verdict != Verdict::Ignored;
-        Settled { counted, stale: false, transition: self.judge_probe(policy, outcome, now) }
+        Settled { counted, stale: false, transition: self.judge_probe(policy, probe, outcome, now) }
     }
 
     /// Counts an outcome without a permit, in whatever state the circuit is (phil's API): half-open it is judged like a probe, open it
@@ -209,7 +209,7 @@ impl Snapshot {
                 let reason = self.tally(policy, outcome, now);
                 (counted, reason.and_then(|reason| self.trip(policy, reason, outcome.retry_at, now)))
             }
-            State::HalfOpen => (counted, self.judge_probe(policy, outcome, now)),
+            State::HalfOpen => (counted, self.judge_probe(policy, None, outcome, now)),
             State::Open => (false, None),
         };
         Recorded { counted, transitions: [due, moved] }
@@ -273,7 +273,7 @@ impl Snapshot {
             found.next_change_at = then.window.next_change_at();
         } else if let (State::HalfOpen, Phase::HalfOpen { probing, .. }) = (state, &then.phase) {
             found.probes_in_flight = probing.in_flight();
-            found.probe_successes = probing.successes;
+            found.probe_successes = probing.successes();
             found.admits |= policy.options.probe_limit.is_none_or(|limit| found.probes_in_flight < limit);
             found.next_change_at = probing.earliest_end();
         }
@@ -327,7 +327,7 @@ impl Snapshot {
 
     /// Is this probe still holding its slot?
     pub fn is_probing(&self, id: u32) -> bool {
-        matches!(&self.phase, Phase::HalfOpen { probing, .. } if probing.probes.iter().any(|probe| probe.id == id && !probe.settled))
+        matches!(&self.phase, Phase::HalfOpen { probing, .. } if probing.probes.iter().any(|probe| probe.id == id && probe.fate == Fate::InFlight))
     }
 
     /// Does the circuit let every call in until a verb other than `admit` changes it? True while closed, unless a fixed window
@@ -383,6 +383,12 @@ impl Snapshot {
         policy.trips(self.window.counts())
     }
 
+    /// Opens a closed circuit whose window has come to trip by outcomes of others.
+    pub(crate) fn judge(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
+        let reason = policy.trips(self.window.counts()).filter(|_| self.held().is_none())?;
+        self.trip(policy, reason, None, now)
+    }
+
     #[cold]
     fn trip(&mut self, policy: &Policy, reason: Reason, retry_at: Option<Time>, now: Time) -> Option<Transition> {
         if now.since(self.since) >= policy.options.open_ms {
@@ -396,10 +402,11 @@ impl Snapshot {
     fn end_probe(&mut self, id: u32, now: Time) -> bool {
         let Phase::HalfOpen { probing, .. } = &mut self.phase else { return false };
         probing.drop_ended(now);
-        probing.settle(id)
+        probing.free(id)
     }
 
-    fn judge_probe(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Transition> {
+    /// Judges the outcome of a probe, or one that came without a permit.
+    fn judge_probe(&mut self, policy: &Policy, probe: Option<u32>, outcome: CallOutcome, now: Time) -> Option<Transition> {
         let Phase::HalfOpen { probing, .. } = &mut self.phase else { return None };
         let failed = match outcome.verdict {
             Verdict::Success => false,
@@ -407,20 +414,28 @@ impl Snapshot {
             Verdict::Ignored => return None,
         };
         let slow = policy.is_slow(outcome.duration_ms);
-        let calls = probing.successes.saturating_add(1);
-        let counts = Counts { calls, failures: failed.into(), slow: slow.into() };
         if failed || slow {
+            let calls = probing.successes().saturating_add(1);
+            let counts = Counts { calls, failures: failed.into(), slow: slow.into() };
             self.level = (self.level + 1).min(MAX_LEVEL);
             let reason = if failed { Reason::ProbeFailed } else { Reason::ProbeSlow };
             return self.open(policy, reason, counts, outcome.retry_at, now);
         }
-        probing.successes = calls;
-        if calls < policy.options.probe_successes {
+        probing.succeed(probe);
+        self.conclude(policy, now)
+    }
+
+    /// Closes a circuit whose probes have succeeded often enough: after one more of them, or after other participants' were met.
+    pub fn conclude(&mut self, policy: &Policy, now: Time) -> Option<Transition> {
+        let now = self.clock(policy, now);
+        let Phase::HalfOpen { probing, .. } = &self.phase else { return None };
+        let calls = probing.successes();
+        if calls < policy.options.probe_successes || self.held().is_some() {
             return None;
         }
         self.rejected = 0;
         self.decide(now);
-        self.enter(Phase::Closed, Reason::ProbesSucceeded, counts, now)
+        self.enter(Phase::Closed, Reason::ProbesSucceeded, Counts { calls, ..Counts::default() }, now)
     }
 
     fn open(&mut self, policy: &Policy, reason: Reason, counts: Counts, retry_at: Option<Time>, now: Time) -> Option<Transition> {

@@ -22,12 +22,14 @@ pub(crate) struct CallsWindow {
     ring: Vec<u64>,
     last: u16,
     next: u16,
+    /// Outcomes ever added, around the end of its range: what one copy has counted beyond another.
+    added: u32,
 }
 
 impl CallsWindow {
     pub(crate) fn new(last: u32, within_ms: Option<u64>) -> CallsWindow {
         let within_ms = within_ms.unwrap_or(0);
-        CallsWindow { within_ms, total: Counts::default(), ring: Vec::new(), last: last as u16, next: 0 }
+        CallsWindow { within_ms, total: Counts::default(), ring: Vec::new(), last: last as u16, next: 0, added: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -58,6 +60,7 @@ impl CallsWindow {
         let oldest = if full { *word >> shift } else { 0 };
         *word = if aged { now.as_millis() << 2 | mark } else { *word & !(3 << shift) | mark << shift };
         self.next = if self.next + 1 >= self.last { 0 } else { self.next + 1 };
+        self.added = self.added.wrapping_add(1);
         let Counts { calls, failures, slow } = self.total;
         self.total = Counts {
             calls: calls + u32::from(!full),
@@ -73,6 +76,24 @@ impl CallsWindow {
         if !self.ring.is_empty() {
             self.add(failed, slow, now);
         }
+    }
+
+    /// Adds what `mine` has counted beyond `base`, and gives it. An instant before the newest entry's becomes that one.
+    pub(crate) fn absorb(&mut self, mine: &CallsWindow, base: &CallsWindow) -> Counts {
+        let mut own = Counts::default();
+        for back in (1..=mine.added.wrapping_sub(base.added).min(mine.total.calls)).rev() {
+            let Entry { failed, slow, at } = mine.entry(back);
+            own.add(failed, slow);
+            self.add(failed, slow, at.max(self.newest()));
+        }
+        own
+    }
+
+    fn newest(&self) -> Time {
+        if self.total.calls == 0 {
+            return Time::ZERO;
+        }
+        self.entry(1).at
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -4,14 +4,16 @@ use super::calls::CallsWindow;
 use crate::{Counts, Time};
 
 /// A window of calls that holds failures only: any success, fast or slow, empties it and is not entered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConsecutiveWindow {
     failures: CallsWindow,
+    /// Successes ever, around the end of its range.
+    successes: u32,
 }
 
 impl ConsecutiveWindow {
     pub(crate) fn new(enough: u32, within_ms: Option<u64>) -> ConsecutiveWindow {
-        ConsecutiveWindow { failures: CallsWindow::new(enough, within_ms) }
+        ConsecutiveWindow { failures: CallsWindow::new(enough, within_ms), successes: 0 }
     }
 
     pub(crate) fn as_calls(&self) -> &CallsWindow {
@@ -35,7 +37,17 @@ impl ConsecutiveWindow {
             self.failures.add(failed, slow, now);
         } else {
             self.failures.clear();
+            self.successes = self.successes.wrapping_add(1);
         }
+    }
+
+    /// Adds what `mine` has counted beyond `base`, and gives it.
+    pub(crate) fn absorb(&mut self, mine: &ConsecutiveWindow, base: &ConsecutiveWindow) -> Counts {
+        if mine.successes != base.successes {
+            self.failures.clear();
+            self.successes = self.successes.wrapping_add(1);
+        }
+        self.failures.absorb(&mine.failures, &base.failures)
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -50,3 +62,11 @@ impl ConsecutiveWindow {
         self.failures.fit(by, latest);
     }
 }
+
+impl PartialEq for ConsecutiveWindow {
+    fn eq(&self, other: &ConsecutiveWindow) -> bool {
+        self.failures == other.failures
+    }
+}
+
+impl Eq for ConsecutiveWindow {}

@@ -35,6 +35,13 @@ impl FixedWindow {
         self.counts.add(failed, slow);
     }
 
+    /// Adds what `mine` has counted beyond `base`, and gives it.
+    pub(crate) fn absorb(&mut self, mine: &FixedWindow, base: &FixedWindow) -> Counts {
+        let own = if mine.start == base.start { mine.counts.minus(base.counts) } else { mine.counts };
+        self.counts = self.counts.plus(own);
+        own
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         self.counts
     }

@@ -162,6 +162,17 @@ impl Window {
         }
     }
 
+    /// Adds what `mine` has counted beyond `base`, an earlier copy of it, and gives it.
+    pub(crate) fn absorb(&mut self, mine: &Window, base: &Window) -> Counts {
+        match (self, mine, base) {
+            (Window::Fixed(window), Window::Fixed(mine), Window::Fixed(base)) => window.absorb(mine, base),
+            (Window::Time(window), Window::Time(mine), Window::Time(base)) => window.absorb(mine, base),
+            (Window::Calls(window), Window::Calls(mine), Window::Calls(base)) => window.absorb(mine, base),
+            (Window::Consecutive(window), Window::Consecutive(mine), Window::Consecutive(base)) => window.absorb(mine, base),
+            _ => Counts::default(), // one policy makes one kind
+        }
+    }
+
     /// The next instant at which rolling would drop something.
     pub(crate) fn next_change_at(&self) -> Option<Time> {
         match self {

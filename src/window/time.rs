@@ -105,8 +105,22 @@ impl TimeWindow {
 
     /// The bucket that many places behind the newest.
     pub(crate) fn bucket(&self, back: u16) -> Counts {
+        self.place(back).and_then(|at| self.ring.get(at)).copied().unwrap_or_default()
+    }
+
+    fn bucket_ending(&self, end: u64) -> Counts {
+        self.back(end).map_or(Counts::default(), |back| self.bucket(back))
+    }
+
+    /// How many places behind the newest the bucket lies that ends there.
+    fn back(&self, end: u64) -> Option<u16> {
+        let back = u16::try_from(self.end.checked_sub(end)? / self.width).ok()?;
+        (back < self.buckets).then_some(back)
+    }
+
+    fn place(&self, back: u16) -> Option<usize> {
         let at = if back <= self.newest { self.newest - back } else { self.newest + self.buckets - back };
-        self.ring.get(usize::from(at)).copied().unwrap_or_default()
+        (back < self.buckets).then_some(usize::from(at))
     }
 
     /// How many buckets there are from the oldest one that counts to the newest.
@@ -123,6 +137,27 @@ impl TimeWindow {
             *bucket = counts;
             self.total = self.total.plus(counts);
         }
+    }
+
+    /// Adds what `mine` has counted beyond `base`, bucket by bucket, and gives it.
+    pub(crate) fn absorb(&mut self, mine: &TimeWindow, base: &TimeWindow) -> Counts {
+        let mut added = Counts::default();
+        for back in (0..mine.used()).rev() {
+            let end = mine.end.saturating_sub(self.width.get() * u64::from(back));
+            let own = mine.bucket(back).minus(base.bucket_ending(end));
+            added = added.plus(own);
+            if self.ring.is_empty() {
+                self.allocate();
+                self.end = end;
+            }
+            self.roll(Time::from_millis(end.saturating_sub(1)));
+            let at = self.back(end).and_then(|back| self.place(back));
+            if let Some(bucket) = at.and_then(|at| self.ring.get_mut(at)) {
+                *bucket = bucket.plus(own);
+                self.total = self.total.plus(own);
+            }
+        }
+        added
     }
 
     pub(crate) fn next_change_at(&self) -> Option<Time> {

@@ -91,7 +91,8 @@ pub fn adopt(policy: &[f64], mine: JsValue, theirs: JsValue, now: f64) -> Answer
         take::<SnapshotObject>(theirs)?.parse(&policy)?
     };
     step(policy, mine, now, |circuit, policy, now| {
-        (transitions([circuit.adopt(policy, theirs, now).transition, None]), Extra::default())
+        let adopted = circuit.adopt(policy, theirs, now).transition;
+        (transitions([adopted, circuit.conclude(policy, now)]), Extra::default())
     })
 }
 
@@ -394,7 +395,15 @@ struct StampObject {
 struct ProbeObject {
     id: u32,
     lease_until: Option<u64>,
-    settled: bool,
+    fate: FateName,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FateName {
+    InFlight,
+    Freed,
+    Succeeded,
 }
 
 impl SnapshotObject {
@@ -408,7 +417,8 @@ impl SnapshotObject {
             Some(StampObject { state, since: base36(since), by: base36(by) as u32 })
         };
         let mut probing = field(9).split(',');
-        let probe_successes = base36(probing.next().unwrap_or("")) as u32;
+        let recorded = base36(probing.next().unwrap_or("")) as u32;
+        let probes: Vec<ProbeObject> = probing.filter_map(ProbeObject::of).collect();
         SnapshotObject {
             v: 1,
             state: circuit.state().into(),
@@ -419,8 +429,8 @@ impl SnapshotObject {
             level: base36(field(5)) as u32,
             seed: circuit.seed(),
             counts: circuit.counts().into(),
-            probes: probing.filter_map(ProbeObject::of).collect(),
-            probe_successes,
+            probe_successes: recorded + succeeded(&probes),
+            probes,
             rejected: base36(field(6)) as u32,
             window: field(10).into(),
             verdict: stamp(field(7), phase),
@@ -450,10 +460,15 @@ impl SnapshotObject {
             Some(HeldName::Closed) => "C",
         };
         let probing = if state == StateName::HalfOpen {
-            let mut text = to_base36(self.probe_successes.into());
+            let mut text = to_base36(self.probe_successes.saturating_sub(succeeded(&self.probes)).into());
             for probe in &self.probes {
                 let lease = probe.lease_until.map_or(String::new(), to_base36);
-                text += &format!(",{}.{lease}{}", to_base36(probe.id.into()), if probe.settled { "X" } else { "" });
+                let mark = match probe.fate {
+                    FateName::InFlight => "",
+                    FateName::Freed => "X",
+                    FateName::Succeeded => "S",
+                };
+                text += &format!(",{}.{lease}{mark}", to_base36(probe.id.into()));
             }
             text
         } else {
@@ -487,10 +502,19 @@ impl SnapshotObject {
 impl ProbeObject {
     fn of(text: &str) -> Option<ProbeObject> {
         let (id, lease) = text.split_once('.')?;
-        let digits = lease.trim_end_matches('X');
+        let digits = lease.trim_end_matches(['X', 'S']);
         let lease_until = if digits.is_empty() { None } else { Some(base36(digits)) };
-        Some(ProbeObject { id: base36(id) as u32, lease_until, settled: lease.ends_with('X') })
+        let fate = match lease.get(digits.len()..) {
+            Some("X") => FateName::Freed,
+            Some("S") => FateName::Succeeded,
+            _ => FateName::InFlight,
+        };
+        Some(ProbeObject { id: base36(id) as u32, lease_until, fate })
     }
+}
+
+fn succeeded(probes: &[ProbeObject]) -> u32 {
+    probes.iter().filter(|probe| probe.fate == FateName::Succeeded).count() as u32
 }
 
 fn phase_of(text: &str) -> (StateName, Option<u64>) {

@@ -7,6 +7,7 @@ mod lockstep;
 mod machine;
 mod merging;
 mod model;
+mod tallying;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -7,15 +7,17 @@
 mod slab;
 mod state;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
 use tripcurve::{
-    Admission, CallOutcome, Held, Inspection, Permit, PermitKind, Policy, RefusalReason, Snapshot, State, StoredProblem, Time,
-    Transition, Verdict,
+    Admission, CallOutcome, Held, Inspection, Met, Permit, PermitKind, Policy, RefusalReason, Snapshot, State, StoredProblem,
+    Tally, Time, Transition, Verdict,
 };
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use state::with;
+use slab::Circuit;
+use state::{with, Proposal};
 
 /// A transition waits in the queue.
 const MOVED: u32 = 1;
@@ -257,18 +259,71 @@ pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
 pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
-        let fresh = Snapshot::closed(visit.circuit.policy, 0, visit.now);
-        let (theirs, problem) = Snapshot::decode(visit.circuit.policy, text, fresh);
-        if matches!(problem, Some(StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed)) {
-            return 16;
-        }
-        let found = visit.circuit.snapshot.adopt(visit.circuit.policy, theirs, visit.now);
+        let Circuit { snapshot, policy, tally, .. } = visit.circuit;
+        let met = match tally {
+            Some(tally) => tally.meet(policy, snapshot, text, visit.now),
+            None => Snapshot::read(policy, text, visit.now)
+                .map(|theirs| Met { adoption: snapshot.adopt(policy, theirs, visit.now), decided: None }),
+        };
+        let Ok(Met { adoption, decided }) = met else { return 16 };
+        let concluded = snapshot.conclude(policy, visit.now);
         let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
-        visit.finish(found.transition)
-            | bit(found.adopted, 2)
-            | bit(found.behind, 4)
-            | bit(found.repair, 8)
-            | bit(found.updated, 32)
+        visit.finish(adoption.transition)
+            | visit.finish(decided.or(concluded))
+            | bit(adoption.adopted, 2)
+            | bit(adoption.behind, 4)
+            | bit(adoption.repair, 8)
+            | bit(adoption.updated, 32)
+    })
+}
+
+/// From now on what it counts is counted together with others.
+#[wasm_bindgen]
+pub fn share_tally(handle: u32) {
+    with(|runtime| {
+        if let Some(circuit) = runtime.circuits.get(handle) {
+            circuit.tally = Some(Box::new(Tally::of(&circuit.snapshot)));
+        }
+    });
+}
+
+/// The text to store; with a shared tally it carries what was counted here.
+#[wasm_bindgen]
+pub fn seal(handle: u32) -> String {
+    with(|runtime| match runtime.circuits.get(handle) {
+        Some(Circuit { snapshot, tally: Some(tally), .. }) => tally.seal(snapshot),
+        Some(Circuit { snapshot, tally: None, .. }) => snapshot.encode(),
+        None => String::new(),
+    })
+}
+
+/// The text as it would be with this outcome of a probe; empty if the outcome is stale. It holds here once `commit` is called.
+#[wasm_bindgen]
+pub fn propose(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, until: f64) -> String {
+    with(|runtime| {
+        let Some(visit) = runtime.visit(handle, now) else { return String::new() };
+        let Some(permit) = visit.permit(token) else { return String::new() };
+        let mut then = visit.circuit.snapshot.clone();
+        let settled = then.settle(visit.circuit.policy, permit, call_outcome(outcome, duration, until), visit.now);
+        if settled.stale {
+            return String::new();
+        }
+        let text = then.encode();
+        visit.circuit.proposal = Some(Box::new(Proposal { then, transition: settled.transition, generation: permit.generation }));
+        text
+    })
+}
+
+/// The store has what was proposed last: `MOVED | STALE`.
+#[wasm_bindgen]
+pub fn commit(handle: u32, now: f64) -> u32 {
+    with(|runtime| {
+        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        let Circuit { snapshot, policy, proposal, .. } = visit.circuit;
+        let Some(proposal) = proposal.take().filter(|proposal| proposal.generation == snapshot.generation()) else { return STALE };
+        let adopted = snapshot.adopt(policy, proposal.then, visit.now).transition;
+        // The move is the probe's, not one that came from somebody else.
+        visit.finish(adopted.and(proposal.transition))
     })
 }
 

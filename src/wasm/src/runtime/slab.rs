@@ -3,7 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tripcurve::{Policy, Snapshot};
+use tripcurve::{Policy, Snapshot, Tally};
+
+use super::state::Proposal;
 
 /// One circuit and the token that is out for it.
 pub(super) struct Circuit {
@@ -11,6 +13,10 @@ pub(super) struct Circuit {
     pub(super) policy: &'static Policy,
     /// For ordinary calls of this generation; those of its probes are later ones.
     pub(super) token: i32,
+    /// Where it is counted with others.
+    pub(super) tally: Option<Box<Tally>>,
+    /// An outcome that is to be in the store before it holds here.
+    pub(super) proposal: Option<Box<Proposal>>,
 }
 
 /// Boxed, so that a hundred thousand circuits never have to be copied to make room for one more.

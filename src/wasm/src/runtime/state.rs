@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
-use tripcurve::{Permit, PermitKind, Policy, Snapshot, Time, Transition};
+use tripcurve::{Permit, PermitKind, Policy, Snapshot, Tally, Time, Transition};
 
 use super::slab::{Circuit, Slab};
 use crate::slots::{self, Refused, SLOTS};
@@ -60,7 +60,7 @@ impl Runtime {
         let Some(Known { policy, .. }) = self.policies.get(policy as usize) else { return u32::MAX };
         // The seed is drawn by the first verb: where a worker starts there is no randomness yet.
         let snapshot = Snapshot::closed(policy, 0, instant(now).unwrap_or_default());
-        self.circuits.insert(Circuit { snapshot, policy, token: self.tokens.next(false) })
+        self.circuits.insert(Circuit { snapshot, policy, token: self.tokens.next(false), tally: None, proposal: None })
     }
 
     /// One verb on one circuit; a bad `now` is the last one seen.
@@ -99,6 +99,13 @@ impl Runtime {
     }
 }
 
+/// The circuit as it will be once the store has it.
+pub(super) struct Proposal {
+    pub(super) then: Snapshot,
+    pub(super) transition: Option<Transition>,
+    pub(super) generation: u32,
+}
+
 /// What a verb on one circuit needs, borrowed apart.
 pub(super) struct Visit<'a> {
     pub(super) circuit: &'a mut Circuit,
@@ -123,6 +130,7 @@ impl Visit<'_> {
 
     /// Whatever the generation of the new one is, the tokens of the old one are void.
     pub(super) fn replace(&mut self, snapshot: Snapshot) {
+        self.circuit.tally = self.circuit.tally.take().map(|_| Box::new(Tally::of(&snapshot)));
         self.circuit.snapshot = snapshot;
         self.circuit.token = self.tokens.next(false);
     }
