@@ -56,18 +56,22 @@ export async function rustComponents() {
 }
 
 export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+export const firefoxPath = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
-/** Only the tests need a browser of their own. */
-export async function chromium() {
-  if (existsSync(chromiumPath)) return;
-  const byHand = `install Debian's chromium, or name another one in the variable CHROMIUM`;
-  if (process.env.CHROMIUM) throw new StepError(`CHROMIUM names ${chromiumPath}, which does not exist`);
-  if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`the browser tests need Chromium: ${byHand}`);
-  if (process.getuid() !== 0) throw new StepError(`the browser tests need Chromium and installing it needs root: sudo apt-get install chromium (${byHand})`);
-  await timed("Chromium", async () => {
+/** Only the tests need browsers of their own. */
+export const chromium = () => browser("Chromium", "chromium", "CHROMIUM", chromiumPath);
+export const firefox = () => browser("Firefox", "firefox-esr", "FIREFOX", firefoxPath);
+
+async function browser(name, debian, variable, path) {
+  if (existsSync(path)) return;
+  const byHand = `install Debian's ${debian}, or name another one in the variable ${variable}`;
+  if (process.env[variable]) throw new StepError(`${variable} names ${path}, which does not exist`);
+  if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`the browser tests need ${name}: ${byHand}`);
+  if (process.getuid() !== 0) throw new StepError(`the browser tests need ${name} and installing it needs root: sudo apt-get install ${debian} (${byHand})`);
+  await timed(name, async () => {
     const apt = { env: { DEBIAN_FRONTEND: "noninteractive" } };
     await run("apt-get", ["update", "-qq"], apt);
-    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium"], apt);
+    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", debian], apt);
   });
 }
 

@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
-import { chromium, chromiumPath, rustComponents, setup } from "./setup.mjs";
+import { chromium, chromiumPath, firefox, firefoxPath, rustComponents, setup } from "./setup.mjs";
 
 const wasm = ["--target", "wasm32-unknown-unknown"];
 const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
@@ -46,6 +46,7 @@ const steps = [
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
   { name: "packaging", what: "the packed tarball in Node, Vite, esbuild, workerd; publint, attw", built: true, run: () => nodeTests("tests/packaging") },
   { name: "browser", what: "the page in Chromium", built: true, run: () => nodeTests("tests/browser") },
+  { name: "tabs", what: "browser stores in Chromium and Firefox", built: true, run: () => nodeTests("tests/browser-stores") },
 ];
 
 // Node 20 does not expand patterns and Node 22 does not search folders, so the files are listed here. One file at a time: two cores.
@@ -53,7 +54,7 @@ function nodeTests(folder) {
   const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
   return run(process.execPath, ["--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
-    env: { CHROMIUM: chromiumPath },
+    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath },
   });
 }
 
@@ -73,7 +74,8 @@ const results = [];
 await step("setup", "what the machine needs", async () => {
   await setup();
   await rustComponents();
-  if (chosen.some(({ name }) => name === "packaging" || name === "browser")) await chromium();
+  if (chosen.some(({ name }) => ["packaging", "browser", "tabs"].includes(name))) await chromium();
+  if (chosen.some(({ name }) => name === "tabs")) await firefox();
 });
 for (const { name, what, built, run: work } of wanted) {
   const missing = results.find((result) => result.problem && (result.name === "setup" || (built && result.name === "build")));

@@ -1,8 +1,9 @@
-// localStorage and Workers KV, each with what its real one does to people.
+// Browser storage and Workers KV, each with what its real one does to people.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import test from "node:test";
 import { CircuitBreaker } from "tripcurve";
+import { indexedDbStore } from "tripcurve/stores/indexed-db";
 import { kvStore } from "tripcurve/stores/kv";
 import { localStorageStore } from "tripcurve/stores/local-storage";
 import { fakeClock } from "tripcurve/testing";
@@ -32,7 +33,8 @@ async function browser(work, area = new Map(), { getter, ...overrides } = {}) {
   globalThis.addEventListener = (type, listener) => type === "storage" && listeners.add(listener);
   globalThis.removeEventListener = (_, listener) => listeners.delete(listener);
   try {
-    await work({ area, listeners, change: (key, newValue) => listeners.forEach((listener) => listener({ key, newValue })) });
+    const change = (key, newValue, storageArea = storage) => listeners.forEach((listener) => listener({ key, newValue, storageArea }));
+    await work({ area, listeners, change });
   } finally {
     for (const name of ["localStorage", "addEventListener", "removeEventListener"]) delete globalThis[name];
   }
@@ -67,6 +69,7 @@ test("another tab's verdict comes with the event, from the event's own value", (
     change("tripcurve:other", elsewhere.snapshot());
     change(null, null);
     change("tripcurve:http.shop", null);
+    change("tripcurve:http.shop", elsewhere.snapshot(), "the sessionStorage of another frame");
     assert.equal(here.breaker.state, "closed");
     area.set("tripcurve:http.shop", "stale, as another process sees it");
     change("tripcurve:http.shop", elsewhere.snapshot());
@@ -124,6 +127,19 @@ test("a quota that fails twice and then not: the third move is stored, and attem
   );
 });
 
+test("where `navigator` cannot be read, or has no locks, there are no claims, and nothing is thrown", () => {
+  for (const get of [forbidden, () => undefined, () => ({})]) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+    Object.defineProperty(globalThis, "navigator", { configurable: true, get });
+    try {
+      assert.equal(localStorageStore().claim, undefined);
+    } finally {
+      if (before) Object.defineProperty(globalThis, "navigator", before);
+      else delete globalThis.navigator;
+    }
+  }
+});
+
 test("nothing of localStorage is touched at import or when a breaker is made (R28)", () => {
   const script = `
     let touched = 0;
@@ -133,6 +149,22 @@ test("nothing of localStorage is touched at import or when a breaker is made (R2
     new CircuitBreaker("a", {}, { store: localStorageStore() });
     console.log(touched);`;
   assert.equal(execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), encoding: "utf8" }), "0\n");
+});
+
+// ---- IndexedDB, where there is none
+
+test("a host without IndexedDB says so with the first reading, and the circuit lives in memory", async () => {
+  const store = indexedDbStore();
+  await assert.rejects(store.get("a"), { message: "There is no IndexedDB" });
+  await assert.rejects(store.set("a", "b", { ttlMs: 1_000 }), { message: "There is no IndexedDB" });
+  const { breaker, told, fail } = tab({ store });
+  await fail(4);
+  assert.equal((await outcomeOf(breaker.run(() => 1))).error.code, "ERR_CIRCUIT_OPEN");
+  assert.deepEqual(told, ["store_failed Error"]);
+});
+
+test("a database without a name is refused when the store is made", () => {
+  for (const name of ["", null, 5]) assert.throws(() => indexedDbStore({ name }), { code: "ERR_INVALID_CIRCUIT", field: "name", value: name });
 });
 
 // ---- Workers KV
