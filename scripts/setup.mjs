@@ -57,21 +57,23 @@ export async function rustComponents() {
 
 export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const firefoxPath = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
+export const redisServer = process.env.REDIS_SERVER ?? "/usr/bin/redis-server";
 
-/** Only the tests need browsers of their own. */
-export const chromium = () => browser("Chromium", "chromium", "CHROMIUM", chromiumPath);
-export const firefox = () => browser("Firefox", "firefox-esr", "FIREFOX", firefoxPath);
+// Only the tests need browsers of their own, and servers.
+export const chromium = () => debian("the browser tests need Chromium", "chromium", "CHROMIUM", chromiumPath);
+export const firefox = () => debian("the browser tests need Firefox", "firefox-esr", "FIREFOX", firefoxPath);
+export const redis = () => debian("the tests of stores need Redis 7", "redis-server", "REDIS_SERVER", redisServer);
 
-async function browser(name, debian, variable, path) {
+async function debian(need, name, variable, path) {
   if (existsSync(path)) return;
-  const byHand = `install Debian's ${debian}, or name another one in the variable ${variable}`;
+  const byHand = `install Debian's ${name}, or name another one in the variable ${variable}`;
   if (process.env[variable]) throw new StepError(`${variable} names ${path}, which does not exist`);
-  if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`the browser tests need ${name}: ${byHand}`);
-  if (process.getuid() !== 0) throw new StepError(`the browser tests need ${name} and installing it needs root: sudo apt-get install ${debian} (${byHand})`);
+  if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`${need}: ${byHand}`);
+  if (process.getuid() !== 0) throw new StepError(`${need} and installing it needs root: sudo apt-get install ${name} (${byHand})`);
   await timed(name, async () => {
     const apt = { env: { DEBIAN_FRONTEND: "noninteractive" } };
     await run("apt-get", ["update", "-qq"], apt);
-    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", debian], apt);
+    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", name], apt);
   });
 }
 

@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
-import { chromium, chromiumPath, firefox, firefoxPath, rustComponents, setup } from "./setup.mjs";
+import { chromium, chromiumPath, firefox, firefoxPath, redis, redisServer, rustComponents, setup } from "./setup.mjs";
 
 const wasm = ["--target", "wasm32-unknown-unknown"];
 const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
@@ -43,6 +43,7 @@ const steps = [
   { name: "surface", what: "public exports as listed", built: true, run: () => nodeTests("tests/surface") },
   { name: "node", what: "the package in Node", built: true, run: () => nodeTests("tests/node") },
   { name: "workerd", what: "Workers KV in workerd", built: true, run: () => nodeTests("tests/workerd") },
+  { name: "stores", what: "every store on its real backend", built: true, run: () => nodeTests("tests/stores") },
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
   { name: "packaging", what: "the packed tarball in Node, Vite, esbuild, workerd; publint, attw", built: true, run: () => nodeTests("tests/packaging") },
   { name: "browser", what: "the page in Chromium", built: true, run: () => nodeTests("tests/browser") },
@@ -54,7 +55,7 @@ function nodeTests(folder) {
   const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
   return run(process.execPath, ["--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
-    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath },
+    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer },
   });
 }
 
@@ -76,6 +77,7 @@ await step("setup", "what the machine needs", async () => {
   await rustComponents();
   if (chosen.some(({ name }) => ["packaging", "browser", "tabs"].includes(name))) await chromium();
   if (chosen.some(({ name }) => name === "tabs")) await firefox();
+  if (chosen.some(({ name }) => name === "stores")) await redis();
 });
 for (const { name, what, built, run: work } of wanted) {
   const missing = results.find((result) => result.problem && (result.name === "setup" || (built && result.name === "build")));
