@@ -1,4 +1,4 @@
-// Both browsers, one of each per test file; a server of the package and of the fixtures per test, and tabs, which are pages of one profile.
+// Both browsers, one of each per test file; a server of the package and of the fixtures, and tabs, which are pages of one profile.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -21,27 +21,14 @@ const BROWSERS = {
   Firefox: () => firefox.launch({ channel: "moz-firefox", executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr" }),
 };
 
-/**
- * Declares the same tests for each browser: `openTabs(count)` opens tabs of a fresh profile until `close()`, `withTabs(count, body)` for as
- * long as `body` runs.
- */
+/** Declares the same tests for each browser, whose `name` they are given; `openTabs(count)` opens tabs of a fresh profile, until `close()`. */
 export function inBrowsers(declare) {
   for (const [name, launch] of Object.entries(BROWSERS)) {
     describe(name, () => {
       let browser;
       before(async () => void (browser = await launch()));
       after(() => browser?.close());
-      declare({
-        openTabs: (count) => openTabs(browser, count),
-        async withTabs(count, body) {
-          const profile = await openTabs(browser, count);
-          try {
-            await body(profile);
-          } finally {
-            await profile.close();
-          }
-        },
-      });
+      declare({ name, openTabs: (count) => openTabs(browser, count) });
     });
   }
 }
@@ -65,7 +52,7 @@ async function openTabs(browser, count) {
   };
   const tabs = [];
   while (tabs.length < count) tabs.push(await open());
-  return { tabs, open, context, url, close };
+  return { tabs, open, context, close };
 }
 
 /** `/dist/` is the package as built, everything else a fixture. Readable from any origin: a sandboxed frame has one of its own. */
