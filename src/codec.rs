@@ -23,6 +23,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::merge::{Hold, Stamp};
 use crate::policy::MAX_COUNT;
@@ -100,7 +101,7 @@ impl Snapshot {
             Window::Fixed(window) => out.fixed(window),
             Window::Time(window) => out.time(window),
             Window::Calls(window) => out.calls('N', window),
-            Window::Consecutive(window) => out.calls('K', window.as_calls()),
+            Window::Consecutive(window) => out.calls('K', window),
         }
         out.0
     }
@@ -111,45 +112,46 @@ impl Snapshot {
     /// An open time that is longer than `max_open_ms`, and whatever lies ahead of the clock, is cut at the first use: the instant of
     /// reading may not be known (an edge worker's clock reads 0 while it starts).
     pub fn decode(policy: &Policy, text: &str, fresh: Snapshot) -> (Snapshot, Option<StoredProblem>) {
+        Snapshot::parse(policy, text).unwrap_or_else(|problem| (fresh, Some(problem)))
+    }
+
+    /// Reads what somebody else stored; `Err` where there is nothing to be had from it.
+    pub fn read(policy: &Policy, text: &str) -> Result<Snapshot, StoredProblem> {
+        Snapshot::parse(policy, text).map(|(read, _)| read)
+    }
+
+    #[inline(never)]
+    fn parse(policy: &Policy, text: &str) -> Result<(Snapshot, Option<StoredProblem>), StoredProblem> {
         if text.len() > Snapshot::MAX_TEXT_BYTES {
-            return (fresh, Some(StoredProblem::TooLong));
+            return Err(StoredProblem::TooLong);
         }
-        let Some(rest) = circuit_of(text).strip_prefix("1;") else { return (fresh, Some(StoredProblem::UnknownVersion)) };
-        let mut reader = Reader { rest: rest.as_bytes(), problem: None };
+        let rest = parts(text).0.strip_prefix(b"1;").ok_or(StoredProblem::UnknownVersion)?;
+        let mut reader = Reader { rest, problem: None };
         let snapshot = reader.circuit(policy);
         match reader.problem {
-            Some(StoredProblem::Malformed) => (fresh, reader.problem),
-            problem => (snapshot, problem),
+            Some(StoredProblem::Malformed) => Err(StoredProblem::Malformed),
+            problem => Ok((snapshot, problem)),
         }
     }
 }
 
-impl Snapshot {
-    /// Reads what somebody else stored; `Err` where there is nothing to be had from it.
-    pub fn read(policy: &Policy, text: &str, now: Time) -> Result<Snapshot, StoredProblem> {
-        match Snapshot::decode(policy, text, Snapshot::closed(policy, 0, now)) {
-            (_, Some(problem @ (StoredProblem::TooLong | StoredProblem::UnknownVersion | StoredProblem::Malformed))) => {
-                Err(problem)
-            }
-            (read, None | Some(StoredProblem::Clamped | StoredProblem::OtherWindow)) => Ok(read),
-        }
-    }
-}
-
-/// A text with the batches that are in its tally.
-pub(crate) fn with_batches(text: String, batches: &[Batch]) -> String {
+/// A text with the batches that are in its tally: the latest at the end, one of each participant.
+pub(crate) fn with_batches(text: String, batches: &[Batch], latest: Batch) -> String {
     let mut out = Writer(text);
-    for (index, batch) in batches.iter().enumerate() {
-        out.tag(if index == 0 { '#' } else { ',' });
-        out.number(batch.by.into());
+    let mut before = '#';
+    let kept = batches.iter().skip((batches.len() + 1).saturating_sub(MAX_BATCHES));
+    for batch in kept.filter(|batch| batch.by != latest.by) {
+        out.tagged(mem::replace(&mut before, ','), batch.by.into());
         out.tagged('.', batch.number.into());
     }
+    out.tagged(before, latest.by.into());
+    out.tagged('.', latest.number.into());
     out.0
 }
 
 /// The batches in a text; none from what cannot be read.
 pub(crate) fn batches(text: &str) -> Vec<Batch> {
-    let mut reader = Reader { rest: text.get(circuit_of(text).len()..).unwrap_or("").as_bytes(), problem: None };
+    let mut reader = Reader { rest: parts(text).1, problem: None };
     let mut batches = Vec::new();
     while batches.len() < MAX_BATCHES && (reader.take(b'#') || reader.take(b',')) {
         batches.push(Batch { by: reader.int(), number: reader.int_after(b'.') });
@@ -157,8 +159,10 @@ pub(crate) fn batches(text: &str) -> Vec<Batch> {
     batches
 }
 
-fn circuit_of(text: &str) -> &str {
-    text.split_once('#').map_or(text, |(circuit, _)| circuit)
+/// The circuit in a text, and the batches of its tally.
+fn parts(text: &str) -> (&[u8], &[u8]) {
+    let circuit = text.bytes().take_while(|byte| *byte != b'#').count();
+    text.as_bytes().split_at(circuit)
 }
 
 struct Writer(String);
@@ -320,7 +324,7 @@ impl Reader<'_> {
         }
         // One success more would have closed it.
         let most = policy.options.probe_successes - 1;
-        let succeeded = probing.successes().saturating_sub(probing.recorded);
+        let succeeded = probing.number(Fate::Succeeded);
         if succeeded > most {
             self.note(StoredProblem::Clamped);
             probing.probes.retain(|probe| probe.fate != Fate::Succeeded);
@@ -341,9 +345,7 @@ impl Reader<'_> {
             Window::Calls(window) if kind == b'N' && (u64::from(window.last()), window.within_ms()) == (size, second) => {
                 self.entries(window, false);
             }
-            Window::Consecutive(window) if kind == b'K' && window.as_calls().within_ms() == second => {
-                self.entries(window.as_calls_mut(), true);
-            }
+            Window::Consecutive(window) if kind == b'K' && window.within_ms() == second => self.entries(window, true),
             _ => return self.note(StoredProblem::OtherWindow),
         }
         if !self.rest.is_empty() {

@@ -22,14 +22,8 @@ pub(crate) enum Fate {
     Succeeded,
 }
 
-impl Probe {
-    fn in_flight(&self) -> bool {
-        self.fate == Fate::InFlight
-    }
-}
-
 /// So many freed probes are kept; a period that ignores many outcomes must not grow without bound.
-const MAX_FREED: usize = 64;
+const MAX_FREED: u32 = 64;
 
 /// The probes of one half-open period.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -49,8 +43,7 @@ impl Probing {
     }
 
     pub(crate) fn successes(&self) -> u32 {
-        let succeeded = self.probes.iter().filter(|probe| probe.fate == Fate::Succeeded).count() as u32;
-        self.recorded.saturating_add(succeeded)
+        self.recorded.saturating_add(self.number(Fate::Succeeded))
     }
 
     /// Gives a slot. The list is ordered by id, so that equal sets are equal lists.
@@ -60,23 +53,35 @@ impl Probing {
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
-        self.probes.iter().filter(|probe| probe.in_flight()).count() as u32
+        self.number(Fate::InFlight)
+    }
+
+    /// How many came to this.
+    #[inline(never)]
+    pub(crate) fn number(&self, fate: Fate) -> u32 {
+        self.probes.iter().filter(|probe| probe.fate == fate).count() as u32
+    }
+
+    #[inline(never)]
+    fn find(&mut self, id: u32) -> Option<&mut Probe> {
+        self.probes.iter_mut().find(|probe| probe.id == id)
     }
 
     /// Frees the slot of this probe; false when it does not hold one.
     pub(crate) fn free(&mut self, id: u32) -> bool {
-        let mut freed = self.probes.iter().filter(|probe| probe.fate == Fate::Freed).map(|probe| probe.id);
-        if let (Some(first), MAX_FREED) = (freed.next(), freed.count() + 1) {
-            self.probes.retain(|probe| probe.id != first);
-        }
-        let Some(probe) = self.probes.iter_mut().find(|probe| probe.id == id && probe.in_flight()) else { return false };
+        let first = self.probes.iter().position(|probe| probe.fate == Fate::Freed);
+        let first = first.filter(|_| self.number(Fate::Freed) >= MAX_FREED);
+        let Some(probe) = self.find(id).filter(|probe| probe.fate == Fate::InFlight) else { return false };
         probe.fate = Fate::Freed;
+        if let Some(first) = first {
+            self.probes.remove(first);
+        }
         true
     }
 
     /// Counts a success: of this probe, which gave its slot back, or of none.
     pub(crate) fn succeed(&mut self, id: Option<u32>) {
-        match self.probes.iter_mut().find(|probe| Some(probe.id) == id) {
+        match id.and_then(|id| self.find(id)) {
             Some(probe) => *probe = Probe { lease_until: None, fate: Fate::Succeeded, ..*probe },
             None => self.recorded = self.recorded.saturating_add(1),
         }
@@ -91,7 +96,7 @@ impl Probing {
 
     /// When the next slot becomes free by time alone.
     pub(crate) fn earliest_end(&self) -> Option<Time> {
-        self.probes.iter().filter(|probe| probe.in_flight()).filter_map(|probe| probe.lease_until).min()
+        self.probes.iter().filter(|probe| probe.fate == Fate::InFlight).filter_map(|probe| probe.lease_until).min()
     }
 
     /// Takes over what another copy of the same period knows; true when something was new. The order of merging does not matter.
@@ -99,7 +104,7 @@ impl Probing {
         let mut news = other.recorded > self.recorded;
         self.recorded = self.recorded.max(other.recorded);
         for theirs in &other.probes {
-            match self.probes.iter_mut().find(|mine| mine.id == theirs.id) {
+            match self.find(theirs.id) {
                 None => {
                     news = true;
                     self.insert(*theirs);

@@ -162,11 +162,13 @@ impl Snapshot {
         Admitted { admission, transition }
     }
 
-    /// Counts a success of this generation that was not measured, if that is all there is to do. False: nothing was done; settle it.
+    /// Counts a success of this generation, if that is all there is to do. False: nothing was done; settle it.
     ///
     /// For a host that pays for every value it moves: most calls are such.
-    pub fn count_success(&mut self, policy: &Policy, now: Time) -> bool {
-        let plain = self.is_closed() && now >= self.seen && self.seen > Time::ZERO && policy.options.judge_on == JudgeOn::Failure;
+    #[inline(always)]
+    pub fn count_success(&mut self, policy: &Policy, duration_ms: Option<u64>, now: Time) -> bool {
+        let steady = self.is_closed() && now >= self.seen && self.seen > Time::ZERO;
+        let plain = steady && policy.options.judge_on == JudgeOn::Failure && !policy.is_slow(duration_ms);
         if plain {
             self.seen = now;
             self.window.count(false, false, now);
@@ -177,7 +179,7 @@ impl Snapshot {
     /// Reports how an admitted call went. A result from an earlier generation, or of a probe whose lease is over, changes nothing.
     #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub fn settle(&mut self, policy: &Policy, permit: Permit, outcome: CallOutcome, now: Time) -> Settled {
-        let now = self.clock(policy, now);
+        let now = self.clock_here(policy, now);
         if permit.generation != self.generation || permit.kind != PermitKind::Allowed || !self.is_closed() {
             let probe = (permit.generation == self.generation && permit.kind == PermitKind::Probe).then_some(permit.id);
             return self.settle_probe(policy, probe, outcome, now);
@@ -187,6 +189,19 @@ impl Snapshot {
             None => Settled { counted, stale: false, transition: None },
             Some(reason) => Settled { counted, stale: false, transition: self.trip(policy, reason, outcome.retry_at, now) },
         }
+    }
+
+    /// [`settle`](Snapshot::settle) on a copy, which is `None` if the outcome is stale: for a host that must store it before it holds.
+    pub fn settled(
+        &self,
+        policy: &Policy,
+        permit: Permit,
+        outcome: CallOutcome,
+        now: Time,
+    ) -> Option<(Snapshot, Option<Transition>)> {
+        let mut then = self.clone();
+        let settled = then.settle(policy, permit, outcome, now);
+        (!settled.stale).then_some((then, settled.transition))
     }
 
     #[cold]
@@ -332,6 +347,7 @@ impl Snapshot {
 
     /// Does the circuit let every call in until a verb other than `admit` changes it? True while closed, unless a fixed window
     /// wants to hear of admissions too.
+    #[inline(always)]
     pub fn admits_without_asking(&self) -> bool {
         self.is_closed() && !matches!(self.window, Window::Fixed(_))
     }
@@ -346,11 +362,11 @@ impl Snapshot {
         self.seed
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_closed(&self) -> bool {
-        match self.held() {
-            None => matches!(self.phase, Phase::Closed),
-            Some(held) => held == Held::Closed,
+        match self.phase {
+            Phase::Closed => self.held() != Some(Held::Open),
+            Phase::Open { .. } | Phase::HalfOpen { .. } => self.held() == Some(Held::Closed),
         }
     }
 
@@ -368,7 +384,7 @@ impl Snapshot {
     }
 
     /// Counts an outcome in a closed window: why that opens the circuit, if it does.
-    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[inline(always)]
     fn tally(&mut self, policy: &Policy, outcome: CallOutcome, now: Time) -> Option<Reason> {
         let failed = match outcome.verdict {
             Verdict::Success => false,
@@ -505,8 +521,15 @@ impl Snapshot {
 
     /// The instant to work with. A clock that goes back changes nothing, unless it is more than `max_open_ms` behind: that is a
     /// correction, and what is remembered moves back with it.
+    #[cfg_attr(target_family = "wasm", inline(never))]
     #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub(crate) fn clock(&mut self, policy: &Policy, now: Time) -> Time {
+        self.clock_here(policy, now)
+    }
+
+    /// The same for the hot path.
+    #[inline(always)]
+    fn clock_here(&mut self, policy: &Policy, now: Time) -> Time {
         if now < self.seen || self.seen == Time::ZERO {
             return self.other_clock(policy, now);
         }

@@ -74,19 +74,13 @@ impl Tally {
         self.follow(circuit);
         self.batch += 1;
         self.sealed = Some(circuit.window.clone());
-        let mut batches = self.batches.clone();
-        batches.retain(|batch| batch.by != circuit.seed());
-        if batches.len() >= MAX_BATCHES {
-            batches.remove(0);
-        }
-        batches.push(Batch { by: circuit.seed(), number: self.batch });
-        codec::with_batches(circuit.encode(), &batches)
+        codec::with_batches(circuit.encode(), &self.batches, Batch { by: circuit.seed(), number: self.batch })
     }
 
     /// Takes a stored text: its verdict as [`Snapshot::adopt`] does, and its tally, to which is added what was counted here since the
     /// last one, if both are of one closed episode. Also to be called with a text that was sealed here once it is stored.
     pub fn meet(&mut self, policy: &Policy, circuit: &mut Snapshot, text: &str, now: Time) -> Result<Met, StoredProblem> {
-        let theirs = Snapshot::read(policy, text, now)?;
+        let theirs = Snapshot::read(policy, text)?;
         let (stamp, window) = (theirs.stamp, theirs.window.clone());
         let both_closed = |circuit: &Snapshot| circuit.stamp == stamp && matches!(circuit.phase, Phase::Closed);
         let closed = both_closed(&theirs);
@@ -98,19 +92,23 @@ impl Tally {
         }
         self.batches = codec::batches(text);
         if self.batches.iter().any(|batch| batch.by == circuit.seed() && batch.number >= self.batch) {
-            self.base = self.sealed.take().unwrap_or(self.base.clone());
+            if let Some(arrived) = self.sealed.take() {
+                self.base = arrived;
+            }
         }
         let now = circuit.last_seen();
         circuit.window.roll(now);
-        let own = |mine: &Window| {
+        let mut own = |mine: &mut Window| {
             let mut shared = window.clone();
             shared.roll(now);
-            let own = shared.absorb(mine, &self.base);
-            (shared, own)
+            let own = shared.absorb(mine, &mut self.base);
+            *mine = shared;
+            own
         };
-        let (shared, counted) = own(&circuit.window);
-        self.sealed = self.sealed.as_ref().map(|sealed| own(sealed).0);
-        circuit.window = shared;
+        if let Some(sealed) = &mut self.sealed {
+            own(sealed);
+        }
+        let counted = own(&mut circuit.window);
         self.base = window;
         let judged = counted.failures > 0 || counted.slow > 0 || (policy.options.judge_on == JudgeOn::Any && counted.calls > 0);
         let decided = if judged { circuit.judge(policy, now) } else { None };

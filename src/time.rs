@@ -48,6 +48,7 @@ impl Time {
     }
 
     /// The instant `millis` earlier, at least the origin.
+    #[inline(never)]
     pub(crate) const fn before(self, millis: u64) -> Time {
         Time::from_millis(self.as_millis().saturating_sub(millis))
     }

@@ -1,6 +1,7 @@
 //! `calls`: the last outcomes, two bits each; with an age limit, a word each, which holds the instant as well.
+//! `consecutive`: the same of failures only; any success, fast or slow, empties it and is not entered.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 use crate::{Counts, Time};
 
@@ -24,12 +25,14 @@ pub(crate) struct CallsWindow {
     next: u16,
     /// Outcomes ever added, around the end of its range: what one copy has counted beyond another.
     added: u32,
+    /// How often a success emptied it, likewise.
+    emptied: u32,
 }
 
 impl CallsWindow {
     pub(crate) fn new(last: u32, within_ms: Option<u64>) -> CallsWindow {
-        let within_ms = within_ms.unwrap_or(0);
-        CallsWindow { within_ms, total: Counts::default(), ring: Vec::new(), last: last as u16, next: 0, added: 0 }
+        let (within_ms, last) = (within_ms.unwrap_or(0), last as u16);
+        CallsWindow { within_ms, total: Counts::default(), ring: Vec::new(), last, next: 0, added: 0, emptied: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -37,6 +40,7 @@ impl CallsWindow {
         self.total = Counts::default();
     }
 
+    #[inline(always)]
     pub(crate) fn roll(&mut self, now: Time) {
         if self.is_aged() {
             self.drop_aged(now);
@@ -44,6 +48,7 @@ impl CallsWindow {
     }
 
     #[cold]
+    #[inline(never)]
     fn drop_aged(&mut self, now: Time) {
         while self.total.calls > 0 && now.since(self.oldest().at) > self.within_ms {
             self.drop_oldest();
@@ -70,16 +75,26 @@ impl CallsWindow {
     }
 
     #[cold]
+    #[inline(never)]
     fn add_first(&mut self, failed: bool, slow: bool, now: Time) {
         let last = usize::from(self.last);
-        self.ring = vec![0; if self.is_aged() { last } else { last.div_ceil(32) }];
+        self.ring.resize(if self.is_aged() { last } else { last.div_ceil(32) }, 0);
         if !self.ring.is_empty() {
             self.add(failed, slow, now);
         }
     }
 
+    /// A success after failures that were consecutive.
+    pub(crate) fn empty(&mut self) {
+        self.clear();
+        self.emptied = self.emptied.wrapping_add(1);
+    }
+
     /// Adds what `mine` has counted beyond `base`, and gives it. An instant before the newest entry's becomes that one.
     pub(crate) fn absorb(&mut self, mine: &CallsWindow, base: &CallsWindow) -> Counts {
+        if mine.emptied != base.emptied {
+            self.empty();
+        }
         let mut own = Counts::default();
         for back in (1..=mine.added.wrapping_sub(base.added).min(mine.total.calls)).rev() {
             let Entry { failed, slow, at } = mine.entry(back);

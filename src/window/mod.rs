@@ -1,14 +1,12 @@
-//! Windows: how outcomes are remembered while a circuit is closed. Four kinds; each file is one.
+//! Windows: how outcomes are remembered while a circuit is closed. Four kinds in three files.
 //!
 //! A window is rolled to an instant, then added to. Rolling over many lengths at once costs one pass and equals a fresh window.
 
 mod calls;
-mod consecutive;
 mod fixed;
 mod time;
 
 pub(crate) use calls::CallsWindow;
-pub(crate) use consecutive::ConsecutiveWindow;
 pub(crate) use fixed::FixedWindow;
 pub(crate) use time::TimeWindow;
 
@@ -79,7 +77,7 @@ pub(crate) enum Window {
     Fixed(FixedWindow),
     Time(TimeWindow),
     Calls(CallsWindow),
-    Consecutive(ConsecutiveWindow),
+    Consecutive(CallsWindow),
 }
 
 impl Window {
@@ -91,7 +89,7 @@ impl Window {
             WindowOptions::Consecutive { within_ms } => {
                 // As many failures as could ever be asked for: by count, or by a share that waits for the minimum.
                 let enough = policy.options.failures.max(policy.options.minimum_calls).unwrap_or(1);
-                Window::Consecutive(ConsecutiveWindow::new(enough, within_ms))
+                Window::Consecutive(CallsWindow::new(enough, within_ms))
             }
         }
     }
@@ -101,8 +99,7 @@ impl Window {
         match self {
             Window::Fixed(window) => window.clear(now),
             Window::Time(window) => window.clear(),
-            Window::Calls(window) => window.clear(),
-            Window::Consecutive(window) => window.clear(),
+            Window::Calls(window) | Window::Consecutive(window) => window.clear(),
         }
     }
 
@@ -111,13 +108,12 @@ impl Window {
         match self {
             Window::Fixed(window) => window.roll(now),
             Window::Time(window) => window.roll(now),
-            Window::Calls(window) => window.roll(now),
-            Window::Consecutive(window) => window.roll(now),
+            Window::Calls(window) | Window::Consecutive(window) => window.roll(now),
         }
     }
 
     /// A call was let in. Only a fixed window begins again by that.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admitted(&mut self, now: Time) {
         if let Window::Fixed(window) = self {
             window.roll(now);
@@ -147,7 +143,8 @@ impl Window {
         self.roll(now);
         match self {
             Window::Fixed(window) => window.add(failed, slow),
-            Window::Consecutive(window) => window.add(failed, slow, now),
+            Window::Consecutive(window) if failed => window.add(failed, slow, now),
+            Window::Consecutive(window) => window.empty(),
             Window::Time(_) | Window::Calls(_) => {}
         }
     }
@@ -157,18 +154,17 @@ impl Window {
         match self {
             Window::Fixed(window) => window.counts(),
             Window::Time(window) => window.counts(),
-            Window::Calls(window) => window.counts(),
-            Window::Consecutive(window) => window.counts(),
+            Window::Calls(window) | Window::Consecutive(window) => window.counts(),
         }
     }
 
     /// Adds what `mine` has counted beyond `base`, an earlier copy of it, and gives it.
-    pub(crate) fn absorb(&mut self, mine: &Window, base: &Window) -> Counts {
+    pub(crate) fn absorb(&mut self, mine: &mut Window, base: &mut Window) -> Counts {
         match (self, mine, base) {
             (Window::Fixed(window), Window::Fixed(mine), Window::Fixed(base)) => window.absorb(mine, base),
             (Window::Time(window), Window::Time(mine), Window::Time(base)) => window.absorb(mine, base),
-            (Window::Calls(window), Window::Calls(mine), Window::Calls(base)) => window.absorb(mine, base),
-            (Window::Consecutive(window), Window::Consecutive(mine), Window::Consecutive(base)) => window.absorb(mine, base),
+            (Window::Calls(window), Window::Calls(mine), Window::Calls(base))
+            | (Window::Consecutive(window), Window::Consecutive(mine), Window::Consecutive(base)) => window.absorb(mine, base),
             _ => Counts::default(), // one policy makes one kind
         }
     }
@@ -178,8 +174,7 @@ impl Window {
         match self {
             Window::Fixed(window) => window.next_change_at(),
             Window::Time(window) => window.next_change_at(),
-            Window::Calls(window) => window.next_change_at(),
-            Window::Consecutive(window) => window.next_change_at(),
+            Window::Calls(window) | Window::Consecutive(window) => window.next_change_at(),
         }
     }
 
@@ -188,13 +183,13 @@ impl Window {
         match self {
             Window::Fixed(window) => window.fit(by, latest),
             Window::Time(window) => window.fit(by, latest),
-            Window::Calls(window) => window.fit(by, latest),
-            Window::Consecutive(window) => window.fit(by, latest),
+            Window::Calls(window) | Window::Consecutive(window) => window.fit(by, latest),
         }
     }
 }
 
 impl Counts {
+    #[inline(always)]
     pub(crate) fn add(&mut self, failed: bool, slow: bool) {
         self.calls = self.calls.saturating_add(1);
         self.failures = self.failures.saturating_add(failed.into());

@@ -1,6 +1,6 @@
 //! `time`: buckets aligned to the epoch; the current one and those before it that fit the window count.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use crate::{Counts, Time};
@@ -33,9 +33,7 @@ impl TimeWindow {
     }
 
     fn allocate(&mut self) {
-        if self.ring.is_empty() {
-            self.ring = vec![Counts::default(); self.buckets.into()];
-        }
+        self.ring.resize(self.buckets.into(), Counts::default());
     }
 
     fn step(&mut self) {
@@ -47,6 +45,7 @@ impl TimeWindow {
         self.ring.fill(Counts::default());
     }
 
+    #[inline(always)]
     pub(crate) fn roll(&mut self, now: Time) {
         if now.as_millis() < self.end || self.ring.is_empty() {
             return;
@@ -55,6 +54,7 @@ impl TimeWindow {
     }
 
     #[cold]
+    #[inline(never)]
     fn turn(&mut self, now: Time) {
         let steps = (now.as_millis() - self.end) / self.width + 1;
         if steps >= self.buckets.into() || self.total.calls == 0 {
@@ -82,6 +82,7 @@ impl TimeWindow {
     }
 
     #[cold]
+    #[inline(never)]
     fn begin(&mut self, now: Time) {
         self.allocate();
         self.end = self.end_of_bucket_at(now);
@@ -105,22 +106,11 @@ impl TimeWindow {
 
     /// The bucket that many places behind the newest.
     pub(crate) fn bucket(&self, back: u16) -> Counts {
-        self.place(back).and_then(|at| self.ring.get(at)).copied().unwrap_or_default()
+        self.ring.get(self.place(back)).copied().unwrap_or_default()
     }
 
-    fn bucket_ending(&self, end: u64) -> Counts {
-        self.back(end).map_or(Counts::default(), |back| self.bucket(back))
-    }
-
-    /// How many places behind the newest the bucket lies that ends there.
-    fn back(&self, end: u64) -> Option<u16> {
-        let back = u16::try_from(self.end.checked_sub(end)? / self.width).ok()?;
-        (back < self.buckets).then_some(back)
-    }
-
-    fn place(&self, back: u16) -> Option<usize> {
-        let at = if back <= self.newest { self.newest - back } else { self.newest + self.buckets - back };
-        (back < self.buckets).then_some(usize::from(at))
+    fn place(&self, back: u16) -> usize {
+        usize::from(if back <= self.newest { self.newest - back } else { self.newest + self.buckets - back })
     }
 
     /// How many buckets there are from the oldest one that counts to the newest.
@@ -140,23 +130,22 @@ impl TimeWindow {
     }
 
     /// Adds what `mine` has counted beyond `base`, bucket by bucket, and gives it.
-    pub(crate) fn absorb(&mut self, mine: &TimeWindow, base: &TimeWindow) -> Counts {
+    pub(crate) fn absorb(&mut self, mine: &mut TimeWindow, base: &mut TimeWindow) -> Counts {
+        self.allocate();
+        let latest = Time::from_millis(self.end.max(mine.end).saturating_sub(1));
+        for window in [&mut *self, &mut *mine, &mut *base] {
+            window.roll(latest);
+        }
         let mut added = Counts::default();
-        for back in (0..mine.used()).rev() {
-            let end = mine.end.saturating_sub(self.width.get() * u64::from(back));
-            let own = mine.bucket(back).minus(base.bucket_ending(end));
+        for back in 0..self.buckets {
+            let own = mine.bucket(back).minus(base.bucket(back));
             added = added.plus(own);
-            if self.ring.is_empty() {
-                self.allocate();
-                self.end = end;
-            }
-            self.roll(Time::from_millis(end.saturating_sub(1)));
-            let at = self.back(end).and_then(|back| self.place(back));
-            if let Some(bucket) = at.and_then(|at| self.ring.get_mut(at)) {
+            let at = self.place(back);
+            if let Some(bucket) = self.ring.get_mut(at) {
                 *bucket = bucket.plus(own);
-                self.total = self.total.plus(own);
             }
         }
+        self.total = self.total.plus(added);
         added
     }
 

@@ -77,7 +77,7 @@ pub fn admit(handle: u32, now: f64) -> i32 {
         }
         // Time first, by itself: a generation that it begins has its token before its first probe has one.
         let due = visit.circuit.snapshot.at(visit.circuit.policy, visit.now);
-        visit.finish(due);
+        visit.finish(due.as_ref());
         let admitted = visit.circuit.snapshot.admit(visit.circuit.policy, visit.probe_id(), visit.now);
         match admitted.admission {
             Admission::Admitted(Permit { kind: PermitKind::Allowed, .. }) => visit.circuit.token,
@@ -105,7 +105,7 @@ pub fn retry_at(handle: u32, now: f64) -> f64 {
 /// Outcome 0 success, 1 failure, else ignored; duration NaN: not measured; now NaN: the last one seen. Returns `MOVED | STALE`.
 #[wasm_bindgen]
 pub fn settle(handle: u32, token: i32, outcome: u32, duration: f64, now: f64) -> u32 {
-    if outcome == 0 && duration.is_nan() && with(|runtime| runtime.succeed(handle, token, now)) {
+    if outcome == 0 && with(|runtime| runtime.succeed(handle, token, duration, now)) {
         return 0;
     }
     settle_until(handle, token, outcome, duration, now, f64::NAN)
@@ -121,7 +121,7 @@ pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f
         let outcome = call_outcome(outcome, duration, until);
         let settled = visit.circuit.snapshot.settle(visit.circuit.policy, permit, outcome, visit.now);
         match &settled.transition {
-            Some(moved) => visit.finish(Some(*moved)),
+            Some(moved) => visit.finish(Some(moved)),
             None if settled.stale => STALE,
             None => 0,
         }
@@ -134,7 +134,7 @@ pub fn record(handle: u32, outcome: u32, duration: f64, until: f64, now: f64) ->
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
         let recorded = visit.circuit.snapshot.record(visit.circuit.policy, call_outcome(outcome, duration, until), visit.now);
-        recorded.transitions.into_iter().fold(0, |bits, transition| bits | visit.finish(transition))
+        recorded.transitions.iter().fold(0, |bits, moved| bits | visit.finish(moved.as_ref()))
     })
 }
 
@@ -173,7 +173,7 @@ fn command(handle: u32, now: f64, verb: &dyn Fn(&mut Snapshot, &Policy, Time) ->
     with(|runtime| {
         let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
         let moved = verb(&mut visit.circuit.snapshot, visit.circuit.policy, visit.now);
-        visit.finish(moved)
+        visit.finish(moved.as_ref())
     })
 }
 
@@ -262,14 +262,14 @@ pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
         let Circuit { snapshot, policy, tally, .. } = visit.circuit;
         let met = match tally {
             Some(tally) => tally.meet(policy, snapshot, text, visit.now),
-            None => Snapshot::read(policy, text, visit.now)
+            None => Snapshot::read(policy, text)
                 .map(|theirs| Met { adoption: snapshot.adopt(policy, theirs, visit.now), decided: None }),
         };
         let Ok(Met { adoption, decided }) = met else { return 16 };
         let concluded = snapshot.conclude(policy, visit.now);
         let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
-        visit.finish(adoption.transition)
-            | visit.finish(decided.or(concluded))
+        visit.finish(adoption.transition.as_ref())
+            | visit.finish(decided.or(concluded).as_ref())
             | bit(adoption.adopted, 2)
             | bit(adoption.behind, 4)
             | bit(adoption.repair, 8)
@@ -303,13 +303,11 @@ pub fn propose(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, u
     with(|runtime| {
         let Some(visit) = runtime.visit(handle, now) else { return String::new() };
         let Some(permit) = visit.permit(token) else { return String::new() };
-        let mut then = visit.circuit.snapshot.clone();
-        let settled = then.settle(visit.circuit.policy, permit, call_outcome(outcome, duration, until), visit.now);
-        if settled.stale {
-            return String::new();
-        }
+        let outcome = call_outcome(outcome, duration, until);
+        let settled = visit.circuit.snapshot.settled(visit.circuit.policy, permit, outcome, visit.now);
+        let Some((then, transition)) = settled else { return String::new() };
         let text = then.encode();
-        visit.circuit.proposal = Some(Box::new(Proposal { then, transition: settled.transition, generation: permit.generation }));
+        visit.circuit.proposal = Some(Box::new(Proposal { then, transition, generation: permit.generation }));
         text
     })
 }
@@ -323,7 +321,7 @@ pub fn commit(handle: u32, now: f64) -> u32 {
         let Some(proposal) = proposal.take().filter(|proposal| proposal.generation == snapshot.generation()) else { return STALE };
         let adopted = snapshot.adopt(policy, proposal.then, visit.now).transition;
         // The move is the probe's, not one that came from somebody else.
-        visit.finish(adopted.and(proposal.transition))
+        visit.finish(adopted.and(proposal.transition).as_ref())
     })
 }
 

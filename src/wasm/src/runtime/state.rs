@@ -82,10 +82,12 @@ impl Runtime {
     }
 
     /// The call that most calls are: an ordinary one of this generation that succeeded, where all there is to do is to count it.
-    pub(super) fn succeed(&mut self, handle: u32, token: i32, now: f64) -> bool {
+    pub(super) fn succeed(&mut self, handle: u32, token: i32, duration: f64, now: f64) -> bool {
         let Some(circuit) = self.circuits.get(handle) else { return false };
         let now = instant(now).unwrap_or(circuit.snapshot.last_seen());
-        token == circuit.token && circuit.snapshot.seed() != 0 && circuit.snapshot.count_success(circuit.policy, now)
+        token == circuit.token
+            && circuit.snapshot.seed() != 0
+            && circuit.snapshot.count_success(circuit.policy, length(duration), now)
     }
 
     pub(super) fn next_transition(&mut self) -> Option<(u32, Transition)> {
@@ -118,13 +120,13 @@ pub(super) struct Visit<'a> {
 
 impl Visit<'_> {
     /// After a verb: queues the transition, and voids the tokens of the generation that ended. Returns `MOVED` or 0.
-    pub(super) fn finish(&mut self, transition: Option<Transition>) -> u32 {
+    pub(super) fn finish(&mut self, transition: Option<&Transition>) -> u32 {
         if self.circuit.snapshot.generation() != self.generation {
             self.generation = self.circuit.snapshot.generation();
             self.circuit.token = self.tokens.next(false);
         }
         let Some(transition) = transition else { return 0 };
-        self.transitions.push((self.handle, transition));
+        self.transitions.push((self.handle, *transition));
         super::MOVED
     }
 
@@ -136,6 +138,7 @@ impl Visit<'_> {
     }
 
     /// The permit a token of this generation stands for.
+    #[inline(always)]
     pub(super) fn permit(&self, token: i32) -> Option<Permit> {
         let later = token.wrapping_sub(self.circuit.token) & i32::MAX;
         let (kind, id) = match token & 1 {
