@@ -42,6 +42,7 @@ const steps = [
   { name: "build", what: "Wasm and TypeScript", run: build },
   { name: "surface", what: "public exports as listed", built: true, run: () => nodeTests("tests/surface") },
   { name: "node", what: "the package in Node", built: true, run: () => nodeTests("tests/node") },
+  { name: "simulate", what: "participants and stores in simulated time", built: true, run: () => nodeTests("tests/simulate") },
   { name: "workerd", what: "Workers KV in workerd", built: true, run: () => nodeTests("tests/workerd") },
   { name: "stores", what: "every store on its real backend", built: true, run: () => nodeTests("tests/stores") },
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
