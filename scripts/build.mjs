@@ -10,6 +10,13 @@ const modules = [
   { name: "core", label: "Wasm core on plain objects", folder: "pkg/core", cargo: ["--features", "objects"], published: ["core_bg.wasm", "core_bg.js", "bytes.js"] },
 ];
 
+/** What wasm-opt is to do: `npm run flags` shows what each is worth. */
+export const optimise = [
+  "--no-inline=*add_first*", // cold; in the place of its one call it would take registers from the hot path
+  ...["-Os", "--skip-pass=local-cse", "--reorder-functions"], // smaller after gzip
+  ...["--low-memory-unused", "--zero-filled-memory"], // at the low end of memory there is only the end of the stack; memory is never imported
+];
+
 export const build = () =>
   exclusively("build", async () => {
     const source = wasmInputs();
@@ -36,13 +43,7 @@ async function buildWasm({ name, label, folder, cargo }, source) {
     ]);
     const wasm = file("_bg.wasm");
     // No feature flags: wasm-opt reads the features the compiler recorded. With --all-features it writes what Node 20 cannot load.
-    await run("wasm-opt", [
-      wasm,
-      "--no-inline=*add_first*", // cold; in the place of its one call it would take registers from the hot path
-      ...["-Os", "--skip-pass=local-cse", "--reorder-functions"], // each smaller after gzip
-      ...["--low-memory-unused", "--zero-filled-memory"], // the stack ends there; the memory is the module's own
-      ...["--strip-debug", "--strip-producers", "--strip-target-features", "-o", wasm],
-    ]);
+    await run("wasm-opt", [wasm, ...optimise, "--strip-debug", "--strip-producers", "--strip-target-features", "-o", wasm]);
 
     const bytes = readFileSync(wasm);
     if (!WebAssembly.validate(bytes)) throw new StepError(`this Node (${process.version}) cannot load ${wasm}`);

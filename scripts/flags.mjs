@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { optimise as built } from "./build.mjs";
 import { setup } from "./setup.mjs";
 import { fail, output, root, run, say, StepError } from "./shell.mjs";
 
@@ -10,7 +11,7 @@ const folder = join(root, "target", "flags");
 const profile = (text) => ["--config", `profile.release.${text}`];
 const variants = [
   { name: "as built" },
-  { name: 'opt-level "z"', cargo: profile('opt-level="z"') },
+  { name: 'opt-level "s"', cargo: profile('opt-level="s"') },
   { name: "opt-level 3", cargo: profile("opt-level=3") },
   { name: "thin LTO", cargo: profile('lto="thin"') },
   { name: "no LTO", cargo: profile('lto="off"') },
@@ -19,14 +20,15 @@ const variants = [
   { name: "cdylib and rlib at once", crateType: "cdylib,rlib" },
   { name: "no bulk memory", env: { RUSTFLAGS: "-C target-feature=-bulk-memory,-bulk-memory-opt" } },
   { name: "no wasm-opt", optimise: null },
+  { name: "wasm-opt -Os, nothing else", optimise: ["-Os"] },
+  ...built.filter((flag) => flag !== "-Os").map((flag) => ({ name: `without ${flag}`, optimise: built.filter((other) => other !== flag) })),
+  { name: "with --converge", optimise: [...built, "--converge"] },
   { name: "wasm-opt -Oz", optimise: ["-Oz"] },
-  { name: "wasm-opt -Oz --converge", optimise: ["-Oz", "--converge"] },
   { name: "wasm-opt -O3", optimise: ["-O3"] },
   { name: "wasm-opt -O4", optimise: ["-O4"] },
-  { name: 'opt-level "z", wasm-opt -Oz', cargo: profile('opt-level="z"'), optimise: ["-Oz"] },
 ];
 
-async function make({ cargo = [], crateType = "cdylib", env = {}, optimise = ["-Os"] }) {
+async function make({ cargo = [], crateType = "cdylib", env = {}, optimise = built }) {
   const quiet = { stdio: ["ignore", "ignore", "inherit"], env: { CARGO_TARGET_DIR: folder, ...env } };
   const command = ["rustc", "--quiet", "--package", "tripcurve-wasm", "--lib", "--release", "--target", "wasm32-unknown-unknown"];
   await run("cargo", [...command, "--crate-type", crateType, ...cargo], quiet);

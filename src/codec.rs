@@ -433,6 +433,7 @@ impl Reader<'_> {
         value
     }
 
+    #[inline(never)]
     fn at_digit(&self) -> bool {
         matches!(self.rest.first(), Some(b'0'..=b'9' | b'a'..=b'z'))
     }
@@ -454,6 +455,7 @@ impl Reader<'_> {
     }
 
     /// The next byte; 0 at the end.
+    #[inline(never)]
     fn byte(&mut self) -> u8 {
         let Some((byte, rest)) = self.rest.split_first() else { return 0 };
         self.rest = rest;
@@ -461,6 +463,7 @@ impl Reader<'_> {
     }
 
     /// The first problem stays, unless nothing can be read at all.
+    #[inline(never)]
     fn note(&mut self, problem: StoredProblem) {
         self.problem = self.problem.or(Some(problem));
     }

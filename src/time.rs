@@ -19,6 +19,8 @@ pub struct Time(
     NonZeroU64,
 );
 
+const MAX: u64 = (1 << 53) - 1;
+
 impl Time {
     /// The latest instant there is: 2^53 − 1 ms.
     pub const MAX: Time = Time::from_millis(u64::MAX);
@@ -26,9 +28,21 @@ impl Time {
     pub const ZERO: Time = Time::from_millis(0);
 
     /// The instant `millis` after the origin, at most [`Time::MAX`].
+    #[cfg_attr(target_family = "wasm", inline(never))]
     pub const fn from_millis(millis: u64) -> Time {
-        const MAX: u64 = (1 << 53) - 1;
-        Time(NonZeroU64::MIN.saturating_add(if millis < MAX { millis } else { MAX }))
+        match Time::checked(millis) {
+            Some(at) => at,
+            None => Time(NonZeroU64::MIN.saturating_add(MAX)),
+        }
+    }
+
+    /// The instant `millis` after the origin; `None` if it is beyond [`Time::MAX`].
+    #[inline(always)]
+    pub const fn checked(millis: u64) -> Option<Time> {
+        if millis > MAX {
+            return None;
+        }
+        Some(Time(NonZeroU64::MIN.saturating_add(millis)))
     }
 
     /// Milliseconds since the origin.

@@ -196,6 +196,7 @@ impl Counts {
         self.slow = self.slow.saturating_add(slow.into());
     }
 
+    #[inline(never)]
     pub(crate) fn plus(self, other: Counts) -> Counts {
         Counts {
             calls: self.calls.saturating_add(other.calls),
@@ -204,6 +205,7 @@ impl Counts {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn minus(self, other: Counts) -> Counts {
         Counts {
             calls: self.calls.saturating_sub(other.calls),

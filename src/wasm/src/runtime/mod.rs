@@ -71,7 +71,7 @@ pub fn closed_token(handle: u32) -> i32 {
 #[wasm_bindgen]
 pub fn admit(handle: u32, now: f64) -> i32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return NO_CIRCUIT };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return NO_CIRCUIT };
         if visit.circuit.snapshot.admits_without_asking() {
             return visit.circuit.token;
         }
@@ -92,7 +92,7 @@ pub fn admit(handle: u32, now: f64) -> i32 {
 #[wasm_bindgen]
 pub fn retry_at(handle: u32, now: f64) -> f64 {
     with(|runtime| {
-        let Some(visit) = runtime.visit(handle, now) else { return f64::NAN };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return f64::NAN };
         let now = visit.circuit.snapshot.inspect(visit.circuit.policy, visit.now);
         number(match now.state {
             State::Closed => None,
@@ -116,7 +116,7 @@ pub fn settle(handle: u32, token: i32, outcome: u32, duration: f64, now: f64) ->
 pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, until: f64) -> u32 {
     with(|runtime| {
         // The hot path: nothing larger than a number is moved until something happened.
-        let Some(mut visit) = runtime.visit_here(handle, now) else { return STALE };
+        let Some(visit) = &mut runtime.visit_here(handle, now) else { return STALE };
         let Some(permit) = visit.permit(token) else { return STALE };
         let outcome = call_outcome(outcome, duration, until);
         let settled = visit.circuit.snapshot.settle(visit.circuit.policy, permit, outcome, visit.now);
@@ -132,7 +132,7 @@ pub fn settle_until(handle: u32, token: i32, outcome: u32, duration: f64, now: f
 #[wasm_bindgen]
 pub fn record(handle: u32, outcome: u32, duration: f64, until: f64, now: f64) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return STALE };
         let recorded = visit.circuit.snapshot.record(visit.circuit.policy, call_outcome(outcome, duration, until), visit.now);
         recorded.transitions.iter().fold(0, |bits, moved| bits | visit.finish(moved.as_ref()))
     })
@@ -171,7 +171,7 @@ pub fn reset(handle: u32, now: f64) -> u32 {
 /// An operator's command. Rare, so one way for all of them: not a copy of it each.
 fn command(handle: u32, now: f64, verb: &dyn Fn(&mut Snapshot, &Policy, Time) -> Option<Transition>) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return 0 };
         let moved = verb(&mut visit.circuit.snapshot, visit.circuit.policy, visit.now);
         visit.finish(moved.as_ref())
     })
@@ -203,7 +203,7 @@ pub fn next_transition() -> u32 {
 #[wasm_bindgen]
 pub fn inspect(handle: u32, now: f64) {
     with(|runtime| {
-        let Some(visit) = runtime.visit(handle, now) else { return };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return };
         let found: Inspection = visit.circuit.snapshot.inspect(visit.circuit.policy, visit.now);
         let held = match found.held {
             None => 0u8,
@@ -238,7 +238,7 @@ pub fn encode(handle: u32) -> String {
 #[wasm_bindgen]
 pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return 0 };
         let fresh = Snapshot::closed(visit.circuit.policy, visit.circuit.snapshot.seed(), visit.now);
         let (snapshot, problem) = Snapshot::decode(visit.circuit.policy, text, fresh);
         visit.replace(snapshot);
@@ -258,7 +258,7 @@ pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
 #[wasm_bindgen]
 pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return 0 };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return 0 };
         let Circuit { snapshot, policy, tally, .. } = visit.circuit;
         let met = match tally {
             Some(tally) => tally.meet(policy, snapshot, text, visit.now),
@@ -301,7 +301,7 @@ pub fn seal(handle: u32) -> String {
 #[wasm_bindgen]
 pub fn propose(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, until: f64) -> String {
     with(|runtime| {
-        let Some(visit) = runtime.visit(handle, now) else { return String::new() };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return String::new() };
         let Some(permit) = visit.permit(token) else { return String::new() };
         let outcome = call_outcome(outcome, duration, until);
         let settled = visit.circuit.snapshot.settled(visit.circuit.policy, permit, outcome, visit.now);
@@ -316,7 +316,7 @@ pub fn propose(handle: u32, token: i32, outcome: u32, duration: f64, now: f64, u
 #[wasm_bindgen]
 pub fn commit(handle: u32, now: f64) -> u32 {
     with(|runtime| {
-        let Some(mut visit) = runtime.visit(handle, now) else { return STALE };
+        let Some(visit) = &mut runtime.visit(handle, now) else { return STALE };
         let Circuit { snapshot, policy, proposal, .. } = visit.circuit;
         let Some(proposal) = proposal.take().filter(|proposal| proposal.generation == snapshot.generation()) else { return STALE };
         let adopted = snapshot.adopt(policy, proposal.then, visit.now).transition;

@@ -192,7 +192,11 @@ impl Tokens {
 
 /// An instant from the host's clock; `None` for what cannot be one (NaN, infinite, negative, beyond 2^53 − 1).
 pub(super) fn instant(millis: f64) -> Option<Time> {
-    (0.0..=Time::MAX.as_millis() as f64).contains(&millis).then(|| Time::from_millis(millis as u64))
+    if millis >= 0.0 {
+        Time::checked(millis as u64)
+    } else {
+        None
+    }
 }
 
 /// A duration, rounded up so that a fraction of a millisecond too long is too long; `None`: not measured.
