@@ -13,7 +13,7 @@ export class Judge {
   seen = { calls: 0, refusals: 0, probes: 0, exempt: 0, verdicts: 0, adoptions: 0, writes: 0 };
   /** id → when it was really made, and what its maker had met: hidden from the participants. */
   #verdicts = new Map();
-  /** id → what its maker had met when it proposed a verdict to the store. */
+  /** id → when a verdict was proposed to the store, and what its maker had met by then. */
   #proposed = new Map();
   #probes = [];
   /** Successes of probes, by the verdict they belong to. */
@@ -64,11 +64,11 @@ export class Judge {
   look(person = this.touched) {
     this.touched = undefined;
     if (!person || person.dead || !person.called) return;
-    const { generation } = person.breaker.inspect();
+    const { generation } = person.show((breaker) => breaker.inspect());
     if (generation === person.generation && (person.verdict || !person.heard)) return;
     person.generation = generation;
     person.heard = false;
-    const found = this.#read(person.breaker.snapshot());
+    const found = this.#read(person.show((breaker) => breaker.snapshot()));
     if (!found?.id || found.id === person.verdict?.id) return;
     const { world } = this;
     if (this.#verdicts.has(found.id)) this.#adopts(person, person.verdict, found);
@@ -99,7 +99,8 @@ export class Judge {
     const { now } = world;
     this.seen.verdicts++;
     this.#madeAt = now;
-    this.#verdicts.set(found.id, { at: now, met: this.#proposed.get(found.id) ?? new Set(person.known), alone: person.inTrouble() });
+    const { at, met } = this.#proposed.get(found.id) ?? { at: now, met: new Set(person.known) };
+    this.#verdicts.set(found.id, { at, met, alone: person.inTrouble() });
     world.say(person, `decides ${found.state} since ${found.since - T0}${found.state === "open" ? ` until ${found.until - T0}` : ""}`);
     if (world.kind === "local" && person.verdict?.state === "open" && found.state === "closed") this.#closes(person);
   }
@@ -146,7 +147,7 @@ export class Judge {
     this.seen.writes++;
     this.look(person);
     const id = this.#read(text)?.id;
-    if (id && !this.#verdicts.has(id) && !this.#proposed.has(id)) this.#proposed.set(id, new Set(person.known));
+    if (id && !this.#verdicts.has(id) && !this.#proposed.has(id)) this.#proposed.set(id, { at: this.world.now, met: new Set(person.known) });
   }
 
   /** A text takes another's place. */
@@ -179,9 +180,9 @@ export class Judge {
     const { person } = call;
     this.seen.calls++;
     call.unread = !person.ready;
-    call.stateAsked = call.first ? undefined : person.breaker.state;
+    call.stateAsked = call.first ? undefined : person.show(({ state }) => state);
     call.number = this.seen.calls;
-    this.world.detail(person, () => `asks (call ${call.number}, ${call.stateAsked ?? "unread"})`);
+    if (call.stateAsked !== "closed") this.world.detail(person, () => `asks (call ${call.number}, ${call.stateAsked ?? "unread"})`);
   }
 
   /** Its function starts: as a probe, or because the circuit is closed. */
@@ -189,7 +190,6 @@ export class Judge {
     const { person } = call;
     this.look(person);
     call.verdict = person.verdict;
-    if (!call.probe) this.world.detail(person, () => `call ${call.number} starts`);
     this.#waited(call, call.probe ? "starts a probe" : "starts");
     if (call.probe) this.#probe(call);
     else if (!this.world.schedule.shadow) this.#allowed(call);
@@ -199,7 +199,7 @@ export class Judge {
   ends(call) {
     const { now } = this.world;
     call.over = true;
-    this.world.detail(call.person, () => `call ${call.number} ends, ${call.outcome}`);
+    if (call.probe || call.outcome !== "success") this.world.detail(call.person, () => `call ${call.number} ends, ${call.outcome}`);
     if (call.outcome === "failure") {
       this.lastBad = now;
       call.person.failedSeconds.add(Math.floor(now / 1_000));
@@ -276,6 +276,7 @@ export class Judge {
     const maybeDue = unread || told || stateAsked === "half_open" || (ticks > 0 && stateAsked === "open");
     const bound = (unread ? storeTimeoutMs : 0) + (maybeDue ? storeTimeoutMs : 0);
     const waited = world.now - askedAt;
+    if (waited >= storeTimeoutMs) person.troubleAt = world.now; // in vain, as far as it knows
     if (waited > bound) world.fail("waited", `P${person.index} ${what} after ${waited} ms, ${stateAsked ?? "unread"} when asked`);
   }
 
@@ -316,11 +317,12 @@ export class Judge {
     const top = this.#master();
     if (world.atomic && top?.id === verdict?.id) {
       const written = top?.probes.filter(({ fate, leaseUntil }) => fate === "in_flight" && (skew || jump || leaseUntil > now)).length;
-      if (written <= others.length) world.fail("probe_untold", `P${person.index} starts a probe that the store does not know of`);
+      const held = others.filter((probe) => now < probe.askedAt + leaseMs - storeTimeoutMs).length;
+      if (written <= held) world.fail("probe_untold", `P${person.index} starts a probe that the store does not know of`);
     }
-    if (skew || jump) return;
-    const due = verdict?.state === "open" ? verdict.until - person.clock() : Infinity;
-    if (due > 0 && poison === null) world.fail("probe_early", `P${person.index} starts a probe, due in ${due} ms`);
+    if (skew || jump || poison !== null) return;
+    const due = verdict?.state === "open" ? verdict.until - person.show(() => person.clock()) : Infinity;
+    if (due > 0) world.fail("probe_early", `P${person.index} starts a probe, due in ${due} ms`);
     const written = Math.max(store.corruptedAt, store.writes.at(-1)?.at ?? T0);
     if (this.#isOpen(top) && now < top.until - 2 && now - written > (world.atomic ? 3 * storeTimeoutMs : 60)) {
       world.fail("probe_in_open", `P${person.index} starts a probe, the store has said open for ${now - written} ms`);
@@ -423,7 +425,9 @@ export class Judge {
       for (const person of people) {
         if (person.verdict?.state === "open" && person.refusalsAtEnd > 0) world.fail("stuck", `P${person.index} refuses at the end`);
       }
-      const held = people.filter(({ verdict }) => verdict).map(({ verdict }) => (world.atomic ? verdict.id : verdict.state));
+      // A text that has outlived its time tells nobody any more which of two closed verdicts is the later one.
+      const exact = world.atomic && this.#master() !== null;
+      const held = people.filter(({ verdict }) => verdict).map(({ verdict }) => (exact ? verdict.id : verdict.state));
       const told = people.map(({ index, verdict }) => `P${index} ${verdict?.state} ${verdict?.id}`);
       if (new Set(held).size > 1) world.fail("no_convergence", told.join(", "));
     } else if (this.#master()?.state !== "open") {

@@ -51,6 +51,7 @@ export class Participant {
   #timers = 0;
   #readAt = 0;
   #tick = 0;
+  #watched = false;
 
   constructor(world, index) {
     const { schedule, chance: any, kind } = world;
@@ -69,9 +70,17 @@ export class Participant {
     const { jump, jumpAt, ticks } = world.schedule;
     if (this.#readAt !== world.now) this.#tick = 0;
     this.#readAt = world.now;
-    if (ticks && this.#tick === 0 && this.chance.happens(ticks)) this.#tick = 1;
+    if (ticks && !this.#watched && this.#tick === 0 && this.chance.happens(ticks)) this.#tick = 1;
     return world.now + skew + this.#tick + (this.jumps && world.now - T0 >= jumpAt ? jump : 0);
   };
+
+  /** What the judge reads of it leaves no trace: its clock stands still. */
+  show(what) {
+    this.#watched = true;
+    const shown = what(this.breaker);
+    this.#watched = false;
+    return shown;
+  }
 
   start() {
     const { world } = this;
@@ -164,7 +173,7 @@ export class Participant {
     const { incarnation } = this;
     const living = () => this.incarnation === incarnation;
     world.at(0, () => living() && this.freeze());
-    world.at(world.schedule.leaseMs + 1_000, () => living() && this.thaw());
+    world.at(world.chance.between(50, world.schedule.leaseMs + 2_000), () => living() && this.thaw());
   }
 
   /** What reaches this incarnation only while it lives, and only when it is awake. */
@@ -292,7 +301,7 @@ export class Participant {
     const { incarnation } = this;
     const call = { person: this, incarnation, askedAt: world.now, first: !called, startedAt: undefined, probe: false, ended: undefined };
     // A circuit that is known to be closed may be asked in the shortest way: it lets no probes in. A fixed window has none.
-    const plain = called && !schedule.listens && schedule.window !== "fixed" && breaker.state === "closed" && r.happens(0.5);
+    const plain = called && !schedule.listens && schedule.window !== "fixed" && this.show(({ state }) => state) === "closed" && r.happens(0.5);
     this.called = true;
     const ignored = !plain && r.happens(0.04);
     const work = (probe) => {

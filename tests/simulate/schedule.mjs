@@ -71,7 +71,7 @@ export function draw(seed, kind) {
     /** Share of calls that never end. */
     hang: r.pick([0, 0.03]),
     /** Share of store operations during which the participant is frozen. */
-    stall: r.pick([0, 0, 0.003, 0.01]),
+    stall: r.pick([0, 0, 0.01, 0.03]),
   };
   for (let from = 500 + r.between(0, horizon / 4); from < horizon && schedule.outages.length < 6; ) {
     const to = from + r.pick([300, 3_000, 15_000]);

@@ -28,7 +28,7 @@ for (const [kind, seeds, unjudged] of JUDGED) {
 const NOTICED = [
   ["local", "forgetful", ["store_old"]],
   ["kv", "forgetful", ["store_old"]],
-  ["kv", "stubborn", ["not_reached", "erased", "no_convergence"]],
+  ["kv", "stubborn", ["store_old", "not_reached", "erased"]],
   ["kv", "hesitant", ["waited"]],
 ];
 
