@@ -8,7 +8,7 @@ export { wrapFetch, type FetchOptions, type GuardedFetch } from "./fetch.js";
 export { ready, type Backend } from "./runtime.js";
 export { presets, type CircuitPolicy, type Share, type Window } from "./policy.js";
 export { originKey, circuitKey } from "./key.js";
-export { CircuitError, CircuitOpenError, InvalidCircuitError, isCircuitOpenError } from "./errors.js";
+export { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, isCircuitOpenError } from "./errors.js";
 export { memoryStore } from "./stores/memory.js";
 export type { Verdict, CallOutcome, Classify } from "./classify.js";
 export type { CircuitStore, Stored, Awaitable, WaitUntil } from "./sharing.js";

@@ -4,7 +4,7 @@
 
 import { either, started, timer } from "./calls.js";
 import { type CallOutcome, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
-import { CircuitError, CircuitOpenError, InvalidCircuitError, whole, withoutStack } from "./errors.js";
+import { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, whole, withoutStack } from "./errors.js";
 import { type BreakerEvents, type CircuitState, type Listeners, listen, noListeners, type RefusalReason, tell, type TransitionReason } from "./events.js";
 import { report } from "./host.js";
 import { HELD, type Inspection, inspection, orNull, STATES } from "./inspection.js";
@@ -12,8 +12,8 @@ import { parseKey } from "./key.js";
 import { type BreakerOptions, type CallOptions, type Config, type Home, OPTIONS, parseOptions, type RunOptions } from "./options.js";
 import { type CircuitPolicy, known, parsePolicy } from "./policy.js";
 import * as runtime from "./runtime.js";
-import { block, core } from "./runtime.js";
-import { type Awaitable, type CircuitStore, isThenable, share, type Shared, type WaitUntil } from "./sharing.js";
+import { block, core, isProbe } from "./runtime.js";
+import { type Awaitable, type CircuitStore, isThenable, type ProbeOutcome, share, type Shared, type WaitUntil } from "./sharing.js";
 
 /** A permit of `admit`. Give it back once, with how it went; later calls do nothing. */
 export interface Permit {
@@ -32,6 +32,8 @@ const REASONS: readonly TransitionReason[] = [
   "failure_rate", "failure_count", "slow_rate", "open_elapsed", "probe_failed", "probe_slow", "probes_succeeded",
   "forced", "held", "released", "reset", "adopted",
 ];
+/** Refused; anything lower is let through uncounted. */
+const isRefusal = (token: number): boolean => token < 0 && token > -4;
 const PROBLEMS = ["too_long", "unknown_version", "malformed", "clamped", "other_window"];
 const NO_OPTIONS: CallOptions<never> = {};
 
@@ -72,6 +74,8 @@ export class CircuitBreaker {
   readonly #config: Config;
   readonly #home: Home | undefined;
   #shared: Shared | undefined;
+  /** The store's, where it has one. */
+  #clock: () => number;
   /** The circuit in the module, −1: none. */
   #handle = -1;
   /** The token of every call while the quick way may be taken, else −1. */
@@ -95,7 +99,7 @@ export class CircuitBreaker {
       const { store } = breaker.#config;
       if (store && handle !== breaker.#handle) {
         if (handle < 0) breaker.#shared?.close();
-        else breaker.#shared = breaker.#share(store);
+        else breaker.#join(store);
       }
       breaker.#handle = handle;
       breaker.#arm();
@@ -121,7 +125,8 @@ export class CircuitBreaker {
         reaper.register(this, this.#handle, this);
       }
     }
-    if (this.#config.store) this.#shared = this.#share(this.#config.store);
+    this.#clock = this.#config.clock;
+    if (this.#config.store) this.#join(this.#config.store);
     this.#arm();
   }
 
@@ -152,8 +157,12 @@ export class CircuitBreaker {
     } catch (error) {
       return Promise.reject(error);
     }
-    const reading = this.#read();
-    return reading ? reading.then(() => this.#permit()) : Promise.resolve(this.#permit());
+    const permit = (): Awaitable<Admission> => {
+      const token = this.#admit();
+      return isThenable(token) ? token.then((token) => this.#permit(token)) : this.#permit(token);
+    };
+    const reading = this.#read(undefined, true);
+    return reading ? reading.then(permit) : Promise.resolve(permit());
   }
 
   /** Counts an outcome without a permit, judged in whatever state the circuit is now, also if the call began in another one (phil). */
@@ -161,14 +170,15 @@ export class CircuitBreaker {
     const { verdict, duration = NaN, until } = parseOutcome(outcome);
     this.#write((at) => {
       const bits = core.record(this.#handle, verdict, duration, until, at);
-      this.#settled(bits, false, verdict, duration, at);
+      this.#settled(bits, { token: -1, verdict, duration, at, waitUntil: undefined, cause: undefined });
+      this.#shared?.settled(verdict === FAILURE);
     });
   }
 
   /** What holds at `now`, default: the clock's. Reading changes nothing and tells nothing. */
   inspect(now?: number): Inspection {
     if (this.#shared?.local) this.#read();
-    return inspection(this.key, this.#handle, now ?? this.#config.clock());
+    return inspection(this.key, this.#handle, now ?? this.#clock());
   }
 
   /** An open circuit that is due reads `half_open`. A disposed one reads `closed`: it refuses nothing. */
@@ -202,7 +212,7 @@ export class CircuitBreaker {
   snapshot(): string {
     this.#live();
     if (this.#shared?.local) this.#read();
-    return runtime.encode(this.#handle);
+    return runtime.textOf(core.encode(this.#handle));
   }
 
   /** Replaces the circuit by a stored one. Takes any text and blocks nothing: what cannot be is replaced, and told as a diagnostic. */
@@ -267,16 +277,25 @@ export class CircuitBreaker {
         return Promise.reject(error);
       }
     }
-    const reading = options.signal?.aborted ? undefined : this.#read(options.waitUntil);
+    const reading = options.signal?.aborted ? undefined : this.#read(options.waitUntil, true);
     return reading ? reading.then(() => this.#enter(fn, options)) : this.#enter(fn, options);
   }
 
   #enter<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>): Promise<T> {
+    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
+    const token = this.#admit(options.waitUntil);
+    return isThenable(token) ? Promise.resolve(token).then((token) => this.#start(fn, options, token)) : this.#start(fn, options, token);
+  }
+
+  #start<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>, token: number): Promise<T> {
     const { signal, timeoutMs, probe } = options;
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    const at = this.#config.clock();
-    const token = this.#admit(at, options.waitUntil);
-    if (token < 0 && token > -4) return this.#refuse(token, at, options.fallback);
+    const at = this.#clock();
+    if (isRefusal(token)) return this.#refuse(token, at, options.fallback);
+    if (signal?.aborted) {
+      // While others were asked.
+      if (isProbe(token)) this.#settle(token, IGNORED, NaN, NaN, at, options.waitUntil);
+      return Promise.reject(signal.reason);
+    }
 
     const call: Call = { token, at, options: options as CallOptions<unknown>, late: false };
     const work = isProbe(token) && probe ? probe : fn;
@@ -313,15 +332,25 @@ export class CircuitBreaker {
     });
   }
 
-  /** A token from 0; −1 to −3: refused; anything else: let it through uncounted. */
-  #admit(at: number, waitUntil?: WaitUntil): number {
+  /** A token from 0; −1 to −3: refused; anything else: let it through uncounted. A promise where others have to agree to a probe. */
+  #admit(waitUntil?: WaitUntil): Awaitable<number> {
     if (this.#disposed) return -100;
     this.#placed();
-    this.#shared?.refresh(waitUntil);
+    const shared = this.#shared;
+    shared?.refresh(waitUntil);
+    // One instant for both: what is not due when others would have to agree is not due a millisecond later.
+    const at = this.#clock();
+    const claimed = shared?.claim(at);
+    if (claimed !== undefined) return claimed;
+    const token = this.#ask(at);
+    if (isProbe(token)) shared?.probing(waitUntil);
+    return token;
+  }
+
+  #ask(at = this.#clock()): number {
     const token = core.admit(this.#handle, at);
     if (isProbe(token)) {
       this.#step(() => this.#drain());
-      this.#shared?.probing(waitUntil);
     } else if (token < -16 && token > -20) {
       this.#rejected(token + 16, at, true);
     } else if (token < -20 && runtime.refusal !== undefined) {
@@ -343,9 +372,9 @@ export class CircuitBreaker {
 
   /** One for all calls that an open period refuses; what is busy now may be free at the next call, so that one is made each time. */
   #openError(token: number, at: number): CircuitOpenError {
-    if (this.#error) return this.#error;
+    if (this.#error && token !== -3) return this.#error;
     const make = (): CircuitOpenError =>
-      new CircuitOpenError(this.key, REFUSALS[-1 - token]!, orNull(core.retry_at(this.#handle, at)), this.#config.clock, this.#cause);
+      new CircuitOpenError(this.key, REFUSALS[-1 - token]!, orNull(core.retry_at(this.#handle, at)), this.#clock, this.#cause);
     const error = withoutStack(make);
     if (token !== -3) this.#error = error;
     return error;
@@ -361,7 +390,7 @@ export class CircuitBreaker {
     const { token, options } = call;
     const { signal, judge, fallback } = options;
     const config = this.#config;
-    const at = config.clock();
+    const at = this.#clock();
     const took = Math.max(0, at - call.at);
     this.#running--;
 
@@ -388,27 +417,40 @@ export class CircuitBreaker {
       const cause = !failed ? undefined : ok && judge ? `HTTP status ${(value as Response).status}` : value;
       this.#settle(token, verdict, duration, until, at, options.waitUntil, failed ? { cause } : undefined);
     }
+    if (config.onStoreError === "throw" && this.#shared) return this.#stored(this.#shared, ok, value as T);
     if (ok) return value as T;
     if (verdict === FAILURE && fallback && options.fallbackOn === "failure") return this.#rescue(fallback, value) as Promise<T>;
     throw value;
   }
 
+  /** The call's end once the store has what it caused, or a StoreError. */
+  async #stored<T>(shared: Shared, ok: boolean, value: T): Promise<T> {
+    await shared.flush();
+    const { fault } = shared;
+    if (fault) throw new StoreError(fault.operation, this.key, fault.cause, ok ? undefined : { callError: value });
+    if (ok) return value;
+    throw value;
+  }
+
   #settle(token: number, verdict: number, duration: number, until: number, at: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+    const outcome: ProbeOutcome = { token, verdict, duration, at, until, waitUntil, cause };
+    if (isProbe(token) && this.#shared?.judge(outcome)) return;
     const bits =
       until === until
         ? core.settle_until(this.#handle, token, verdict, duration, at, until)
         : core.settle(this.#handle, token, verdict, duration, at);
-    this.#settled(bits, isProbe(token), verdict, duration, at, waitUntil, cause);
+    this.#settled(bits, outcome);
+    this.#shared?.settled(verdict === FAILURE, waitUntil);
   }
 
-  /** After an outcome has been handed over. */
-  #settled(bits: number, probe: boolean, verdict: number, duration: number, at: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+  /** After an outcome has been judged. `stored`: in the store. */
+  #settled(bits: number, outcome: Omit<ProbeOutcome, "until">, stored = false): void {
+    const { token, verdict, duration, at, waitUntil } = outcome;
     if (this.#heard("outcome")) {
-      this.#emit("outcome", { key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe, stale: (bits & 2) !== 0, at });
+      this.#emit("outcome", { key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe: isProbe(token), stale: (bits & 2) !== 0, at });
     }
-    if (bits & 1) this.#step(() => this.#drain(waitUntil, cause));
-    else if (probe) this.#shared?.probing(waitUntil);
-    this.#shared?.settled(verdict === FAILURE, waitUntil);
+    if (bits & 1) this.#step(() => this.#drain(outcome, false, stored));
+    else if (isProbe(token) && !stored) this.#shared?.probed(waitUntil);
   }
 
   /** The fallback's answer instead of the error; what it throws is blamed on the error. */
@@ -432,10 +474,9 @@ export class CircuitBreaker {
     }
   }
 
-  #permit(): Admission {
-    const at = this.#config.clock();
-    const token = this.#admit(at);
-    if (token < 0 && token > -4) {
+  #permit(token: number): Admission {
+    const at = this.#clock();
+    if (isRefusal(token)) {
       this.#rejected(token, at, false);
       return { kind: "rejected", reason: REFUSALS[-1 - token]!, retryAt: orNull(core.retry_at(this.#handle, at)) };
     }
@@ -450,7 +491,7 @@ export class CircuitBreaker {
         this.#running--;
         if (token < 0) return;
         this.#step(() => {
-          const now = this.#config.clock();
+          const now = this.#clock();
           this.#settle(token, verdict, duration ?? Math.max(0, now - at), until, now);
         });
       },
@@ -472,7 +513,7 @@ export class CircuitBreaker {
     if (this.#shared?.local) this.#read();
     this.#step(() => {
       this.#placed();
-      verb(this.#config.clock());
+      verb(this.#clock());
     });
   }
 
@@ -480,7 +521,7 @@ export class CircuitBreaker {
   #command(verb: (at: number) => void): void {
     this.#write((at) => {
       verb(at);
-      this.#drain(undefined, undefined, true);
+      this.#drain(undefined, true);
     });
   }
 
@@ -497,13 +538,13 @@ export class CircuitBreaker {
     }
   }
 
-  /** Takes the transitions that wait in the module. They are told after the step. */
-  #drain(waitUntil?: WaitUntil, cause?: { cause: unknown }, decided = false): void {
+  /** Takes the transitions that wait in the module. They are told after the step, and the store is told unless it has them. */
+  #drain(outcome?: Partial<Pick<ProbeOutcome, "cause" | "waitUntil">>, decided = false, stored = false): void {
     while (core.next_transition()) {
       const [, from, to, reason, at, generation, calls, failures, slow, until] = block();
       const why = REASONS[reason!]!;
       const state = STATES[to!]!;
-      if (state !== "half_open") this.#cause = state === "open" ? cause : undefined;
+      if (state !== "half_open") this.#cause = state === "open" ? outcome?.cause : undefined;
       decided ||= why !== "adopted" && why !== "open_elapsed";
       if (this.#heard("transition")) {
         this.#emit("transition", {
@@ -519,12 +560,13 @@ export class CircuitBreaker {
       }
     }
     this.#arm();
-    if (decided) this.#shared?.changed(waitUntil);
+    if (decided && !stored) this.#shared?.changed(outcome?.waitUntil);
   }
 
   /** Chooses the way of the calls that follow; called whenever the circuit, or who wants to know, may have changed. */
   #arm(): void {
-    const { clock, classify, slow, timed } = this.#config;
+    const { classify, slow, timed, onStoreError } = this.#config;
+    const clock = this.#clock;
     const handle = this.#handle;
     const token = core.closed_token(handle);
     const shared = this.#shared;
@@ -533,7 +575,7 @@ export class CircuitBreaker {
       const idle = handle >= 0 && !shared && this.#listeners === undefined && (token >= 0 || this.state === "closed");
       this.#home.keep = idle || this.#disposed ? undefined : this;
     }
-    this.#token = this.#disposed || classify || slow || shared?.unread || this.#heard("outcome") ? -1 : token;
+    this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#heard("outcome") ? -1 : token;
     if (this.#token < 0) return;
     const drain = (): void => this.#step(() => this.#drain());
     this.#ok = timed || shared
@@ -551,7 +593,7 @@ export class CircuitBreaker {
     // Two functions: an engine counts towards optimising one where it returns, so one that always throws would stay interpreted.
     const failed = (reason: unknown): void => {
       this.#running--;
-      if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain(undefined, { cause: reason }));
+      if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain({ cause: { cause: reason } }));
       shared?.settled(true);
     };
     this.#bad = (reason) => {
@@ -590,35 +632,52 @@ export class CircuitBreaker {
   }
 
   /** The first reading of the store, for the calls that need it; a promise only if somebody has to wait. */
-  #read(waitUntil?: WaitUntil): Promise<void> | undefined {
+  #read(waitUntil?: WaitUntil, strict = false): Promise<void> | undefined {
     if (!this.#shared?.unread) return undefined;
-    const reading = this.#shared.first(waitUntil);
+    const reading = this.#shared.first(waitUntil, strict);
     if (reading) return reading.then(() => this.#arm());
     this.#arm();
     return undefined;
   }
 
-  #share(store: CircuitStore): Shared {
-    return share(this.key, store, this.#config, {
+  #join(store: CircuitStore): void {
+    const { policy, tally } = this.#config;
+    const adopt = (handle: number, text: string): number => runtime.decode("adopt", handle, text, this.#clock());
+    if (tally) core.share_tally(this.#handle);
+    this.#shared = share(this.key, store, this.#config, {
       handle: () => this.#handle,
-      encode: () => runtime.encode(this.#handle),
+      seal: () => runtime.textOf(core.seal(this.#handle)),
       adopt: (text, whole) => {
-        const at = this.#config.clock();
-        const bits = runtime.decode("adopt", this.#handle, text, at);
-        if (whole) this.#restore(text, at);
+        const bits = adopt(this.#handle, text);
+        if (whole) this.#restore(text, this.#clock());
         else if (bits & 16) this.#diagnose("snapshot_unreadable", "What the store holds is no circuit: it is left alone until there is something to write");
         if (bits & 35) this.#step(() => this.#drain());
         return bits;
       },
+      advise: (text) => {
+        // Met by a circuit of nobody, to see what it says.
+        const other = core.create(policy, this.#clock());
+        const moved = adopt(other, text) & 1;
+        if (moved) while (core.next_transition());
+        core.drop(other);
+        if (moved) this.#diagnose("remote_verdict", "Others have opened this circuit; it is not adopted here");
+      },
+      admit: () => this.#ask(),
+      giveBack: (token) => void core.settle(this.#handle, token, IGNORED, NaN, this.#clock()),
+      propose: ({ token, verdict, duration, until }) => runtime.textOf(core.propose(this.#handle, token, verdict, duration, this.#clock(), until)),
+      commit: (outcome) => this.#settled(core.commit(this.#handle, this.#clock()), outcome, true),
+      settle: (outcome) => {
+        const { token, verdict, duration, until } = outcome;
+        this.#settled(core.settle_until(this.#handle, token, verdict, duration, this.#clock(), until), outcome);
+      },
       failed: (error) => this.#diagnose("store_failed", "The store fails: the circuit goes on without it", error),
     });
+    this.#clock = this.#shared.clock;
   }
 }
 
 /** Where the host has no such symbols, `dispose` is there under its name only. */
 export interface CircuitBreaker extends Disposable, AsyncDisposable {}
-
-const isProbe = (token: number): boolean => token >= 0 && (token & 1) === 1;
 
 function choose(field: string, value: unknown, choices: readonly string[]): number {
   const index = choices.indexOf(value as string);

@@ -53,6 +53,27 @@ export class CircuitOpenError extends CircuitError {
   }
 }
 
+/**
+ * The store failed, and `onStoreError` is `"throw"`. `cause` is what it threw; `callError` what the call itself threw, if it did: its
+ * outcome was counted here all the same.
+ */
+export class StoreError extends CircuitError {
+  declare readonly code: "ERR_CIRCUIT_STORE";
+  declare readonly key: string;
+  readonly operation: "get" | "set" | "claim";
+  readonly callError?: unknown;
+
+  constructor(operation: StoreError["operation"], key: string, cause: unknown, call?: { callError: unknown }) {
+    super("ERR_CIRCUIT_STORE", `The store of circuit ${key} failed (${operation}): ${cause instanceof Error ? cause.message : String(cause)}`, key, { cause });
+    this.operation = operation;
+    if (call) this.callError = call.callError;
+  }
+
+  override get name(): string {
+    return "StoreError";
+  }
+}
+
 /** A key, an option or a policy that cannot work. `field` names it; `min` and `max` are its bounds where it has any. */
 export class InvalidCircuitError extends CircuitError {
   declare readonly code: "ERR_INVALID_CIRCUIT";

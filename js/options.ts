@@ -13,11 +13,26 @@ import type { Awaitable, CircuitStore, SharingOptions, WaitUntil } from "./shari
 export interface BreakerOptions {
   /** Shares the circuit with others, and keeps it over a reload. Default: it lives here only. */
   store?: CircuitStore;
-  /** What is shared. `"verdict"` (default): the tallies stay here, what was decided travels. */
-  share?: "verdict";
+  /**
+   * What is shared. `"verdict"` (default): the tallies stay here, what was decided travels. `"tally"`: outcomes are counted together as
+   * well, in batches, each exactly once; needs an atomic store, and the same choice and policy at every participant.
+   */
+  share?: "verdict" | "tally";
+  /**
+   * What a verdict of others does. `"open"` (default): it holds here. `"never"`: it is told as the diagnostic `remote_verdict` and changes
+   * nothing; what is decided here is still written. For where one sick participant must not open the circuit of the healthy ones; each
+   * then pays for every outage itself, and probes within its own limit.
+   */
+  adopt?: "open" | "never";
+  /**
+   * While the store fails. `"continue"` (default): the circuit goes on alone, and tells the diagnostic `store_failed` once an outage.
+   * `"refuse"`: so it does, but no probe starts that the others cannot know of. `"throw"`: a first reading, a probe's claim and a write
+   * that a call caused reject that call with a StoreError, as rasuvaeff does.
+   */
+  onStoreError?: "continue" | "refuse" | "throw";
   /** `"wait"` (default): the first call waits for the store, at most `storeTimeoutMs`. `"background"`: it does not. A synchronous store is always read at once. */
   firstRead?: "wait" | "background";
-  /** How long a call may wait for the store. Default 100. Nothing but a first call ever waits. */
+  /** How long a call may wait for the store, in ms. Default 100. Nothing but a first call and a probe ever waits. */
   storeTimeoutMs?: number;
   /** How old the last reading of the store may become while there are calls. Default 10,000, or what the store asks for. */
   refreshMs?: number;
@@ -72,16 +87,20 @@ export interface Home {
   keep: CircuitBreaker | undefined;
 }
 
-export const OPTIONS = ["store", "share", "firstRead", "storeTimeoutMs", "refreshMs", "waitUntil", "clock", "classify"];
+export const OPTIONS = ["store", "share", "adopt", "onStoreError", "firstRead", "storeTimeoutMs", "refreshMs", "waitUntil", "clock", "classify"];
 
 export function parseOptions(options: BreakerOptions, rules: Rules | undefined): Config {
-  const { store, share: shares, firstRead, storeTimeoutMs = 100, refreshMs = store?.refreshMs ?? 10_000, waitUntil, clock, classify } = options;
-  if (shares !== undefined && shares !== "verdict") throw new InvalidCircuitError("share", shares, 'must be "verdict"');
+  const { store, share, adopt, onStoreError, firstRead, storeTimeoutMs = 100, refreshMs = store?.refreshMs ?? 10_000, waitUntil, clock, classify } = options;
+  const tally = choice("share", share, ["verdict", "tally"]) === "tally";
+  if (tally && store?.consistency !== "atomic") throw new InvalidCircuitError("share", share, "needs an atomic store");
   const told = new Set<string>();
   return {
     ...(rules as Rules),
     store,
-    background: firstRead === "background",
+    tally,
+    advice: choice("adopt", adopt, ["open", "never"]) === "never",
+    onStoreError: choice("onStoreError", onStoreError, ["continue", "refuse", "throw"]),
+    background: choice("firstRead", firstRead, ["wait", "background"]) === "background",
     storeTimeoutMs: whole("storeTimeoutMs", storeTimeoutMs, 1),
     refreshMs: whole("refreshMs", refreshMs, 1),
     waitUntil,
@@ -89,4 +108,11 @@ export function parseOptions(options: BreakerOptions, rules: Rules | undefined):
     classify,
     told,
   };
+}
+
+/** The first one is the default. */
+function choice<T extends string>(field: string, value: T | undefined, choices: readonly T[]): T {
+  if (value === undefined) return choices[0]!;
+  if (choices.includes(value)) return value;
+  throw new InvalidCircuitError(field, value, `must be one of ${choices.join(", ")}`);
 }

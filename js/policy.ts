@@ -78,6 +78,8 @@ export interface Rules {
   readonly slow: boolean;
   readonly maxOpenMs: number;
   readonly leaseMs: number;
+  /** Null: probes are not limited, or nothing is refused. */
+  readonly probeLimit: number | null;
 }
 
 // The slots of the boundary's block. Shares and factors take two.
@@ -133,6 +135,7 @@ export function parsePolicy(policy: CircuitPolicy): Rules {
     slow: policy.slowMs != null,
     maxOpenMs,
     leaseMs: policy.probeLeaseMs === null ? maxOpenMs : (policy.probeLeaseMs ?? Math.max(openMs, 10_000)),
+    probeLimit: policy.shadow ? null : policy.probeLimit === undefined ? 1 : policy.probeLimit,
   };
 }
 

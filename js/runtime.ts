@@ -33,6 +33,10 @@ export interface Core {
   encode(handle: number): [at: number, bytes: number];
   restore(handle: number, at: number, bytes: number, now: number): number;
   adopt(handle: number, at: number, bytes: number, now: number): number;
+  share_tally(handle: number): void;
+  seal(handle: number): [at: number, bytes: number];
+  propose(handle: number, token: number, outcome: number, duration: number, now: number, until: number): [at: number, bytes: number];
+  commit(handle: number, now: number): number;
 }
 
 /** What an entry knows about its host. */
@@ -43,9 +47,11 @@ export interface Source {
   waitUntil?(work: Promise<unknown>): void;
 }
 
+const ABSENT: Record<string, unknown> = { admit: -100, create: -1, closed_token: -1, encode: [], seal: [], propose: [] };
+
 /** No circuit is known, every call is let in. */
 const absent = /* @__PURE__ */ new Proxy({} as Core, {
-  get: (_, name) => (name === "memory" ? undefined : () => (name === "admit" ? -100 : name === "create" || name === "closed_token" ? -1 : 0)),
+  get: (_, name) => (name === "memory" ? undefined : () => ABSENT[name as string] ?? 0),
 });
 
 export let core: Core = absent;
@@ -116,14 +122,16 @@ const memory = (at: number, bytes: number): Uint8Array<ArrayBuffer> => new Uint8
 /** The block of numbers through which the module answers what does not fit one number. */
 export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch() >>> 0, 24) : new Float64Array(24));
 
-/** The stored text of a circuit. */
-export function encode(handle: number): string {
+/** The text a verb of the module gives. */
+export function textOf([at, bytes]: [at: number, bytes: number]): string {
   if (!core.memory) return "";
-  const [at, bytes] = core.encode(handle);
   const text = new TextDecoder().decode(memory(at, bytes));
   core.__wbindgen_free(at, bytes, 1);
   return text;
 }
+
+/** A token of a probe, which decides. */
+export const isProbe = (token: number): boolean => token >= 0 && (token & 1) === 1;
 
 /** Hands a stored text over; the module frees it. What is longer than any circuit is cut, or a hostile one would grow the memory for good. */
 export function decode(verb: "restore" | "adopt", handle: number, text: unknown, now: number): number {

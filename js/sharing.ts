@@ -1,9 +1,10 @@
 // One circuit shared by many through a store: one loop for every kind of store, driven by what the store can do. What travels is the
 // opaque text of the core, and the core merges; here is only when to read and when to write. A store fault never reaches a call.
 
+import { StoreError } from "./errors.js";
 import { onPageHide } from "./host.js";
 import type { Rules } from "./policy.js";
-import { inspect, source } from "./runtime.js";
+import { inspect, isProbe, source } from "./runtime.js";
 
 export type Awaitable<T> = T | PromiseLike<T>;
 export type WaitUntil = (work: Promise<unknown>) => void;
@@ -31,37 +32,76 @@ export interface CircuitStore {
   delete?(key: string): Awaitable<void>;
   /** Calls `listener` whenever somebody else writes. */
   subscribe?(listener: (key: string, snapshot: string | null) => void): () => void;
+  /** Takes a lock that is the probe's lease itself, at least for `leaseMs`: what frees it, or null if somebody else has it. */
   claim?(key: string, slot: number, leaseMs: number): Awaitable<(() => void) | null>;
 }
 
 export interface SharingOptions {
   readonly store: CircuitStore | undefined;
+  /** The tally is shared, too. */
+  readonly tally: boolean;
+  /** A remote verdict is advice only. */
+  readonly advice: boolean;
+  readonly onStoreError: "continue" | "refuse" | "throw";
   readonly background: boolean;
   readonly storeTimeoutMs: number;
   readonly refreshMs: number;
   readonly waitUntil: WaitUntil | undefined;
 }
 
+/** How a probe went. */
+export interface ProbeOutcome {
+  readonly token: number;
+  readonly verdict: number;
+  readonly duration: number;
+  readonly at: number;
+  readonly until: number;
+  readonly waitUntil: WaitUntil | undefined;
+  readonly cause: { cause: unknown } | undefined;
+}
+
 /** What sharing needs of its circuit. */
 export interface Member {
   handle(): number;
-  encode(): string;
+  /** The text to store. */
+  seal(): string;
   /** Merges a text: the bits of the boundary. `whole`: take its tally as well. */
   adopt(text: string, whole: boolean): number;
+  /** Somebody else decided this, and it is not to hold here. */
+  advise(text: string): void;
+  /** A token, or why not; see the boundary. */
+  admit(): number;
+  /** The probe was not let in after all. */
+  giveBack(token: number): void;
+  /** The text as it would be after this outcome; empty if it is stale. */
+  propose(outcome: ProbeOutcome): string;
+  /** The store has it. */
+  commit(outcome: ProbeOutcome): void;
+  /** Judges it here. */
+  settle(outcome: ProbeOutcome): void;
   failed(error: unknown): void;
 }
 
 export interface Shared {
   readonly local: boolean;
   readonly unread: boolean;
-  /** The first reading; a promise if the call has to wait. It never rejects. */
-  first(waitUntil?: WaitUntil): Promise<void> | undefined;
+  /** The circuit's clock: the store's own, where it has one. */
+  readonly clock: () => number;
+  /** Why the store fails, while it does. */
+  readonly fault: StoreError | undefined;
+  /** The first reading; a promise if the call has to wait. It rejects only where store errors are to be thrown, with `strict`. */
+  first(waitUntil?: WaitUntil, strict?: boolean): Promise<void> | undefined;
   /** Before an admission that has to ask. */
   refresh(waitUntil?: WaitUntil): void;
+  /** Asks for a probe where others have to agree: a token, or why not. Undefined: it is not due, or nobody has to be asked. */
+  claim(at: number): Awaitable<number> | undefined;
+  /** Takes a probe's outcome, to be judged in the store's text. False: judge it here. */
+  judge(outcome: ProbeOutcome): boolean;
   /** After an outcome. */
   settled(failed: boolean, waitUntil?: WaitUntil): void;
-  /** After a probe was let in or came back. */
+  /** After a probe was let in, and after it came back. */
   probing(waitUntil?: WaitUntil): void;
+  probed(waitUntil?: WaitUntil): void;
   /** After something was decided here. */
   changed(waitUntil?: WaitUntil): void;
   flush(): Awaitable<void>;
@@ -69,134 +109,245 @@ export interface Shared {
   close(): Promise<void> | undefined;
 }
 
+const CLOSED = 0;
 const OPEN = 1;
 const DUE = 2;
 const ADOPTED = 2;
 const REPAIR = 8;
+const BUSY = -3;
 
+const NOTHING = { verdict: false, tally: false };
 const MARGIN_MS = 60_000;
 const HOLD_MS = 30 * 86_400_000;
 const TALLY_EVERY_MS = 1_000;
+/** A shared tally with failures in it does not wait as long. */
+const FAILURES_EVERY_MS = 250;
+/** How often those read who are refused because somebody else is probing. */
+const BUSY_EVERY_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 /** A write inside `waitUntil` may wait this long for its turn. */
 const PATIENCE_MS = 5_000;
+/** A lock is let go when everybody has heard what its probe decided. */
+const LINGER_MS = 100;
 
 export function share(key: string, store: CircuitStore, options: SharingOptions & Rules & { readonly clock: () => number }, member: Member): Shared {
-  const { clock, storeTimeoutMs, refreshMs } = options;
+  // Intervals are measured by the own clock, the circuit lives by the store's, where it has one.
+  const { clock: own, storeTimeoutMs, refreshMs } = options;
   const local = store.local === true;
-  const tellsProbes = local || store.consistency === "atomic";
+  const atomic = store.consistency === "atomic";
+  const shared = !options.advice;
+  const arbitrates = shared && options.probeLimit !== null && (atomic || store.claim !== undefined);
+  const tellsProbes = shared && !arbitrates && local;
 
   let unread = true;
   let closed = false;
+  let offset = 0;
   /** The last text seen in the store. */
   let last: string | undefined;
   /** Something was decided, or counted, that the store does not have. */
   let verdict = false;
   let tally = false;
+  let failing = false;
+  /** Outcomes of probes, to be judged in the store's text. */
+  const outcomes: ProbeOutcome[] = [];
+  /** A shared tally that was sent, and nobody knows whether it arrived. */
+  let uncertain: { version: string | null; text: string } | undefined;
+  /** What a write says that has not been answered: to be said again, unless it is. */
+  let said = NOTHING;
+  /** The text that is on its way. */
+  let sending: string | undefined;
   let readAt = -Infinity;
   let wroteAt = -Infinity;
   let failures = 0;
+  let fault: StoreError | undefined;
   /** Not before, after failures. */
   let retryAt = -Infinity;
   /** An exchange is under way; one that has not come back by then is given up. */
   let busyUntil = -Infinity;
+  let busySince = -Infinity;
+  let answeredAt = -Infinity;
+  let turn = 0;
+  /** Probes that have been asked for. */
+  let claiming = 0;
+  const locks = new Map<number, { release: () => void; until: number }>();
   let unsubscribe: (() => void) | undefined;
   let unhide: (() => void) | undefined;
+
+  const clock = (): number => own() + offset;
+  const look = () => inspect(member.handle(), clock());
+  const pending = (): boolean => verdict || tally || outcomes.length > 0;
 
   const meet = (text: string | undefined, whole = false): number => {
     if (text === undefined || text === last || closed) return 0;
     last = text;
+    if (!shared) return (member.advise(text), 0);
     const bits = member.adopt(text, whole);
     if (bits & ADOPTED) verdict = tally = false; // what was to be said is no longer so
     return bits;
   };
 
   const failed = (error: unknown): void => {
-    retryAt = clock() + Math.min(500 * 2 ** ++failures, LONGEST_WAIT_MS);
-    if (failures === 1) member.failed(error);
+    retryAt = own() + Math.min(500 * 2 ** ++failures, LONGEST_WAIT_MS);
+    fault = error instanceof StoreError ? error : new StoreError("get", key, error);
+    if (failures === 1) member.failed(fault.cause);
+    for (const outcome of outcomes.splice(0)) member.settle(outcome); // nobody else will judge them
+  };
+
+  const sayAgain = (): void => {
+    verdict ||= said.verdict;
+    tally ||= said.tally;
+    said = NOTHING;
   };
 
   const works = (): void => {
+    answeredAt = own();
     failures = 0;
     retryAt = -Infinity;
+    fault = undefined;
+  };
+
+  /** One operation. An answer after its time says nothing: the process may have slept. */
+  const ask = <T>(operation: StoreError["operation"], work: () => Awaitable<T>, patient = false): Awaitable<T> => {
+    const since = own();
+    const within = (): Awaitable<T> => {
+      const answer = work();
+      return patient && isThenable(answer) ? deadline(answer, 10 * storeTimeoutMs) : answer;
+    };
+    const wrong = (error: unknown): never => {
+      throw new StoreError(operation, key, error);
+    };
+    return then(attempt(within, wrong), (answer) => (own() - since > 10 * storeTimeoutMs ? wrong(late(10 * storeTimeoutMs)) : answer));
+  };
+
+  const read = (patient = false): Awaitable<Stored | null> => {
+    const since = (readAt = own());
+    return then(ask("get", () => store.get(key), patient), (found) => {
+      if (found?.now !== undefined && own() - since <= storeTimeoutMs) offset = found.now - own();
+      return found;
+    });
+  };
+
+  const write = (text: string, version: string | null, patient = false): Awaitable<boolean> => {
+    wroteAt = own();
+    sending = text;
+    const ifVersion = atomic ? { ifVersion: version } : {};
+    return then(ask("set", () => store.set(key, text, { ttlMs: ttl(), ...ifVersion }), patient), ({ ok }) => {
+      if (ok) last = text; // what comes back from the store is no news
+      return ok;
+    });
   };
 
   const ttl = (): number => {
-    const [state, held, , , until] = inspect(member.handle(), clock());
+    const [state, held, , , until] = look();
     // A closed verdict must outlive every open one it may have to beat.
     const matters = held ? HOLD_MS : state ? Math.max(0, until! - clock()) || 0 : options.maxOpenMs;
     return matters + options.leaseMs + MARGIN_MS;
   };
 
+  /** Only an open verdict that is not due is ever said again, and once per staleness of the store: else old verdicts would come back. */
+  const repair = (lacks: boolean): void => {
+    if (shared && lacks && own() - wroteAt >= Math.max(refreshMs, store.refreshMs ?? 0)) verdict = true;
+  };
+
   /** Reads, meets what comes, and writes if there is still something to say. `patient`: somebody keeps the promise alive, so it may have a timer. */
-  const exchange = (patient: boolean, tries = 3): Awaitable<void> => {
-    const within = <T>(work: Awaitable<T>): Awaitable<T> => (patient && isThenable(work) ? deadline(work, 10 * storeTimeoutMs) : work);
-    readAt = clock();
-    return then(within(store.get(key)), (found) => {
+  const exchange = (patient: boolean, mine: number, tries = 4): Awaitable<void> =>
+    then(read(patient), (found) => {
+      if (mine !== turn) return;
       if (unread) join();
       const bits = meet(found?.snapshot);
-      const [state, , , , until] = inspect(member.handle(), clock());
-      // Only an open verdict that is not due is ever said again, and once per staleness of the store: else old verdicts would come back.
-      const repair = found ? bits & REPAIR : state === OPEN && until! > clock();
-      if (repair && readAt - wroteAt >= refreshMs) verdict = true;
-      if (!(verdict || tally) || member.handle() < 0) return works();
-      const text = member.encode();
-      const said = { verdict, tally };
-      verdict = tally = false;
-      wroteAt = clock();
-      if (found?.snapshot === text) return works();
-      const before = last;
-      last = text; // what comes back from the store is no news
-      const again = (): void => {
-        last = before;
-        verdict ||= said.verdict;
-        tally ||= said.tally;
-      };
-      const ifVersion = store.consistency === "atomic" ? { ifVersion: found?.version ?? null } : {};
+      const [state, , , , until] = look();
+      repair(found ? (bits & REPAIR) > 0 : state === OPEN && until! > clock());
+      if (member.handle() < 0) return works();
+
+      const version = found?.version ?? null;
+      if (uncertain?.version !== version) uncertain = undefined; // what it was to replace is gone
+      const outcome = verdict || tally ? undefined : outcomes[0];
+      const resent = !verdict && uncertain !== undefined;
+      const text = outcome ? member.propose(outcome) : resent ? uncertain!.text : pending() ? member.seal() : "";
+      if (outcome && !text) member.settle(outcomes.shift()!); // stale
+      if (!text || text === found?.snapshot) {
+        if (text) verdict = tally = false;
+        return works();
+      }
+      said = { verdict, tally };
+      if (options.tally && !outcome) uncertain = { version, text };
+      if (!outcome) verdict = tally = failing = false;
       return then(
-        attempt(() => within(store.set(key, text, { ttlMs: ttl(), ...ifVersion })), (error) => {
-          again();
+        attempt(() => write(text, version, patient), (error) => {
+          if (mine === turn) sayAgain();
           throw error;
         }),
-        ({ ok }) => {
-          if (ok) return works();
-          again();
-          if (tries > 1) return exchange(patient, tries - 1);
-          throw new Error("The store refuses every write");
+        (ok) => {
+          if (mine !== turn) return;
+          uncertain = undefined;
+          if (!ok) {
+            sayAgain();
+            if (tries > 1) return exchange(patient, mine, tries - 1);
+            throw new StoreError("set", key, new Error("The store refuses every write"));
+          }
+          works();
+          said = NOTHING;
+          if (outcome && outcomes[0] === outcome) member.commit(outcomes.shift()!);
+          else if (options.tally) member.adopt(text, false);
+          tally ||= resent; // what was counted since it was sealed
         },
       );
     });
-  };
 
   /** Exchanges, when the store and its failures allow it, and again while there is something new to say. */
   const flow = (patient: boolean, urgent: boolean, tries = 3): Awaitable<void> => {
-    const wait = Math.max(wroteAt + (store.writeEveryMs ?? 0), urgent ? -Infinity : retryAt) - clock();
+    const pace = options.tally && !verdict && outcomes.length === 0 && !urgent ? tallyEvery() : (store.writeEveryMs ?? 0);
+    const wait = Math.max(wroteAt + (pending() ? pace : 0), urgent ? -Infinity : retryAt) - own();
     if (wait > 0 && !(patient && wait <= PATIENCE_MS)) return;
     const go = (): Awaitable<void> => {
-      busyUntil = clock() + 20 * storeTimeoutMs;
-      return then(attempt(() => exchange(patient), failed), () => {
+      const mine = ++turn;
+      sayAgain();
+      busySince = own();
+      busyUntil = busySince + 20 * storeTimeoutMs;
+      return then(attempt(() => exchange(patient, mine), (error) => (mine === turn ? failed(error) : undefined)), () => {
+        if (mine !== turn) return;
         busyUntil = -Infinity;
-        return verdict && tries > 1 ? flow(patient, false, tries - 1) : undefined;
+        return (verdict || outcomes.length > 0) && tries > 1 ? flow(patient, false, tries - 1) : undefined;
       });
     };
     if (wait <= 0) return go();
-    busyUntil = clock() + wait + storeTimeoutMs;
+    busyUntil = own() + wait + storeTimeoutMs;
     return new Promise<void>((resolve) => setTimeout(resolve, wait)).then(go);
   };
 
   const start = (waitUntil: WaitUntil | undefined, urgent = false): void => {
-    if (closed || clock() < busyUntil) return;
+    // What was decided does not wait as long for an answer that may never come as a mere reading does.
+    const patience = verdict || outcomes.length > 0 ? busySince + 2 * storeTimeoutMs : busyUntil;
+    if (closed || own() < Math.min(busyUntil, patience)) return;
+    if (busyUntil > -Infinity) {
+      sayAgain();
+      turn++;
+      busyUntil = -Infinity;
+      if (answeredAt <= busySince) {
+        failed(new StoreError("get", key, late(20 * storeTimeoutMs)));
+        if (!urgent) return;
+      }
+    }
     const keeper = waitUntil ?? options.waitUntil ?? source?.waitUntil;
     const work = flow(keeper !== undefined, urgent);
     if (work) keep(work, keeper);
   };
 
+  const tallyEvery = (): number => (options.tally && failing ? FAILURES_EVERY_MS : TALLY_EVERY_MS);
+
   const settled = (failure: boolean, waitUntil?: WaitUntil): void => {
     if (unread) return;
-    const now = clock();
-    if (local && failure) tally = true;
-    const due = verdict || failures > 0 || (tally && now - wroteAt >= TALLY_EVERY_MS) || now - readAt >= refreshMs;
-    if (due && now >= retryAt) start(waitUntil);
+    if (options.tally ? look()[0] === CLOSED : local && failure) tally = true;
+    if (failure) failing = true;
+    pursue(waitUntil);
+  };
+
+  const pursue = (waitUntil?: WaitUntil): void => {
+    if (unread) return;
+    const now = own();
+    if (now < retryAt) return;
+    const kept = options.tally && (waitUntil ?? options.waitUntil ?? source?.waitUntil) !== undefined;
+    if (verdict || failures > 0 || outcomes.length > 0 || (tally && (kept || now - wroteAt >= tallyEvery())) || now - readAt >= refreshMs) start(waitUntil);
   };
 
   const changed = (waitUntil?: WaitUntil): void => {
@@ -207,10 +358,90 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   const join = (): void => {
     unread = false;
-    readAt = clock();
+    readAt = own();
     if (unsubscribe || closed) return;
-    attempt(() => void (unsubscribe = store.subscribe?.((of, text) => of === key && text !== null && meet(text)) ?? (() => {})), failed);
-    if (local) unhide = onPageHide(() => (verdict || tally) && start(undefined, true));
+    const heard = (of: string, text: string | null): void => {
+      if (of !== key || text === null || text === sending) return;
+      repair((meet(text) & REPAIR) > 0);
+      if (verdict) start(undefined);
+    };
+    attempt(() => void (unsubscribe = store.subscribe?.(heard) ?? (() => {})), (error) => failed(error));
+    if (local) unhide = onPageHide(() => pending() && start(undefined, true));
+  };
+
+  /** The store gives no answer: what an outage means for a probe. */
+  const outage = (token = member.admit()): number => {
+    if (options.onStoreError === "continue" || !isProbe(token)) return token;
+    member.giveBack(token);
+    if (options.onStoreError === "throw") throw fault;
+    return BUSY;
+  };
+
+  /** A probe is in the store's text before it starts: of two that try at once one finds the text changed. */
+  const claimByVersion = (state: Claim, tries: number): Awaitable<number> =>
+    then(read(), (found) => {
+      if (state.over) return BUSY;
+      works();
+      meet(found?.snapshot);
+      const token = member.admit();
+      if (!isProbe(token)) return token;
+      state.token = token;
+      const generation = (state.generation = look()[11]!);
+      const since = (state.since = clock());
+      return then(write(member.seal(), found?.version ?? null), (ok) => {
+        if (state.over) return BUSY;
+        // Meanwhile somebody may have decided otherwise, or the process slept until the lease was over.
+        if (ok && look()[11] === generation && clock() - since < options.leaseMs) return token;
+        member.giveBack(token);
+        state.token = undefined;
+        return tries > 1 ? claimByVersion(state, tries - 1) : BUSY;
+      });
+    });
+
+  /** Holding the lock of a slot is the claim; the store is read once more before the probe starts. */
+  const claimByLock = (state: Claim, slot: number): Awaitable<number> => {
+    if (slot >= options.probeLimit!) return BUSY;
+    return then(ask("claim", () => store.claim!(key, slot, options.leaseMs)), (release) => {
+      if (!release) return state.over ? BUSY : claimByLock(state, slot + 1);
+      return then(attempt(read, failed), (found) => {
+        meet(found?.snapshot);
+        const token = state.over ? BUSY : member.admit();
+        if (isProbe(token)) locks.set(token, { release, until: clock() + options.leaseMs });
+        else release();
+        return token;
+      });
+    });
+  };
+
+  const claim = (): Awaitable<number> => {
+    for (const [token, { until }] of locks) if (clock() >= until) unlock(token);
+    const state: Claim = { token: undefined, since: 0, generation: 0, over: false };
+    const lost = (error: unknown): number => {
+      state.over = true;
+      failed(error instanceof StoreError ? error : new StoreError("claim", key, error));
+      const { token } = state;
+      if (token !== undefined && (look()[11] !== state.generation || clock() - state.since >= options.leaseMs)) {
+        member.giveBack(token);
+        return outage();
+      }
+      return outage(token);
+    };
+    const answer = attempt(() => (atomic ? claimByVersion(state, 4) : claimByLock(state, 0)), lost);
+    claiming++;
+    const done = (token: number): number => {
+      claiming--;
+      return token;
+    };
+    if (!isThenable(answer)) return done(answer);
+    return deadline(answer, storeTimeoutMs).catch(lost).then(done, (error) => {
+      done(BUSY);
+      throw error;
+    });
+  };
+
+  const unlock = (token: number): void => {
+    locks.get(token)?.release();
+    locks.delete(token);
   };
 
   return {
@@ -218,58 +449,87 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     get unread() {
       return unread;
     },
-    first(waitUntil) {
+    clock,
+    get fault() {
+      return fault;
+    },
+    first(waitUntil, strict = false) {
       unread = false; // a store that calls back finds it read
-      let reading: Awaitable<Stored | null> = null;
-      try {
-        reading = store.get(key);
-      } catch (error) {
+      const without = (error: unknown): void => {
         failed(error);
-      }
-      if (!isThenable(reading)) {
         join();
-        meet(reading?.snapshot, local);
-        return undefined;
+        if (strict && options.onStoreError === "throw") throw fault;
+      };
+      const met = (found: Stored | null): void => {
+        works();
+        join();
+        meet(found?.snapshot, local);
+      };
+      let reading: Awaitable<Stored | null>;
+      try {
+        reading = read();
+        if (!isThenable(reading)) return void met(reading);
+      } catch (error) {
+        return attempt(() => without(error), (thrown) => Promise.reject(thrown)) as Promise<void> | undefined;
       }
       unread = !options.background;
       if (options.background) join();
       // Each first caller waits for its own reading: a promise made for one request must not be awaited by another. A late answer still counts.
-      const done = Promise.resolve(reading).then(
-        (found) => {
-          works();
-          join();
-          meet(found?.snapshot);
-        },
-        (error) => {
-          failed(error);
-          join();
-        },
-      );
-      keep(done, waitUntil ?? options.waitUntil ?? source?.waitUntil);
-      if (options.background) return undefined;
+      const done = Promise.resolve(reading).then(met);
+      keep(done.catch(() => {}), waitUntil ?? options.waitUntil ?? source?.waitUntil);
+      if (options.background) return void done.catch(without);
       return deadline(done, storeTimeoutMs).catch((error) => {
-        if (!unread) return; // an earlier call has waited as long
-        failed(error);
-        join();
+        if (unread || strict) without(error); // else an earlier call has waited as long
       });
     },
     refresh(waitUntil) {
-      settled(false, waitUntil);
+      pursue(waitUntil);
       // Somebody else may have probed meanwhile, or closed: a local store tells at once.
-      if (local && !closed && inspect(member.handle(), clock())[0] === DUE && clock() >= busyUntil) void flow(false, false);
+      if (local && !closed && !arbitrates && look()[0] === DUE && own() >= busyUntil) void flow(false, false);
+    },
+    claim(at) {
+      if (!arbitrates || closed || unread) return undefined;
+      const due = (): number => {
+        const [state, , , , , , , , inFlight] = inspect(member.handle(), at);
+        return state === DUE ? inFlight! : NaN;
+      };
+      let inFlight = due();
+      if (inFlight !== inFlight) return undefined;
+      if (own() < retryAt) return outage();
+      if (inFlight + claiming >= options.probeLimit! && own() - readAt >= Math.min(refreshMs, BUSY_EVERY_MS)) {
+        start(undefined);
+        inFlight = due(); // a synchronous store has told already
+        if (inFlight !== inFlight) return undefined;
+      }
+      if (inFlight + claiming < options.probeLimit!) return claim();
+      return inFlight < options.probeLimit! ? BUSY : undefined;
+    },
+    judge(outcome) {
+      const { token, waitUntil } = outcome;
+      if (locks.has(token)) setTimeout(() => unlock(token), LINGER_MS);
+      // Somebody may have decided since: a local store tells at once.
+      if (local && !closed) attempt(() => then(read(), (found) => void meet(found?.snapshot)), failed);
+      if (!arbitrates || !atomic || closed || own() < retryAt) return false;
+      outcomes.push(outcome);
+      start(waitUntil);
+      return true;
     },
     settled,
     probing(waitUntil) {
       if (tellsProbes) changed(waitUntil);
     },
+    probed(waitUntil) {
+      if (shared && (local || atomic)) changed(waitUntil);
+    },
     changed,
-    flush: () => (verdict || tally || clock() < busyUntil ? flow(true, true) : undefined),
+    flush: () => (pending() || own() < busyUntil ? flow(true, true) : undefined),
     close() {
-      const work = verdict || tally ? flow(true, true) : undefined;
+      const work = pending() ? flow(true, true) : undefined;
       const end = (): void => {
         closed = true;
         unsubscribe?.();
         unhide?.();
+        for (const token of [...locks.keys()]) unlock(token);
       };
       if (!work) return void end();
       const ended = Promise.resolve(work).then(end);
@@ -278,6 +538,15 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     },
   };
 }
+
+interface Claim {
+  token: number | undefined;
+  since: number;
+  generation: number;
+  over: boolean;
+}
+
+const late = (ms: number): Error => new Error(`The store did not answer within ${ms} ms`);
 
 export const isThenable = <T>(value: Awaitable<T> | undefined): value is PromiseLike<T> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === "function";
@@ -298,7 +567,7 @@ function attempt<T>(work: () => Awaitable<T>, failed: (error: unknown) => T | vo
 
 function deadline<T>(work: PromiseLike<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const id = setTimeout(() => reject(new Error(`The store did not answer within ${ms} ms`)), ms);
+    const id = setTimeout(() => reject(late(ms)), ms);
     work.then(
       (value) => (clearTimeout(id), resolve(value)),
       (error) => (clearTimeout(id), reject(error)),
