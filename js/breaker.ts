@@ -39,7 +39,8 @@ const NO_OPTIONS: CallOptions<never> = {};
 
 interface Call {
   readonly token: number;
-  readonly at: number;
+  /** By the own clock, which never changes to a store's meanwhile. */
+  readonly began: number;
   readonly options: CallOptions<unknown>;
   late: boolean;
 }
@@ -289,15 +290,14 @@ export class CircuitBreaker {
 
   #start<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>, token: number): Promise<T> {
     const { signal, timeoutMs, probe } = options;
-    const at = this.#clock();
-    if (isRefusal(token)) return this.#refuse(token, at, options.fallback);
+    if (isRefusal(token)) return this.#refuse(token, this.#clock(), options.fallback);
     if (signal?.aborted) {
       // While others were asked.
-      if (isProbe(token)) this.#settle(token, IGNORED, NaN, NaN, at, options.waitUntil);
+      if (isProbe(token)) this.#settle(token, IGNORED, NaN, NaN, options.waitUntil);
       return Promise.reject(signal.reason);
     }
 
-    const call: Call = { token, at, options: options as CallOptions<unknown>, late: false };
+    const call: Call = { token, began: this.#config.clock(), options: options as CallOptions<unknown>, late: false };
     const work = isProbe(token) && probe ? probe : fn;
     this.#running++;
     if (timeoutMs === undefined) {
@@ -390,8 +390,7 @@ export class CircuitBreaker {
     const { token, options } = call;
     const { signal, judge, fallback } = options;
     const config = this.#config;
-    const at = this.#clock();
-    const took = Math.max(0, at - call.at);
+    const took = Math.max(0, config.clock() - call.began);
     this.#running--;
 
     let verdict: number = ok ? SUCCESS : FAILURE;
@@ -415,7 +414,7 @@ export class CircuitBreaker {
     if (token >= 0) {
       const failed = verdict === FAILURE;
       const cause = !failed ? undefined : ok && judge ? `HTTP status ${(value as Response).status}` : value;
-      this.#settle(token, verdict, duration, until, at, options.waitUntil, failed ? { cause } : undefined);
+      this.#settle(token, verdict, duration, until, options.waitUntil, failed ? { cause } : undefined);
     }
     if (config.onStoreError === "throw" && this.#shared) return this.#stored(this.#shared, ok, value as T);
     if (ok) return value as T;
@@ -432,7 +431,8 @@ export class CircuitBreaker {
     throw value;
   }
 
-  #settle(token: number, verdict: number, duration: number, until: number, at: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+  #settle(token: number, verdict: number, duration: number, until: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+    const at = this.#clock();
     const outcome: ProbeOutcome = { token, verdict, duration, at, until, waitUntil, cause };
     if (isProbe(token) && this.#shared?.judge(outcome)) return;
     const bits =
@@ -475,12 +475,13 @@ export class CircuitBreaker {
   }
 
   #permit(token: number): Admission {
-    const at = this.#clock();
     if (isRefusal(token)) {
+      const at = this.#clock();
       this.#rejected(token, at, false);
       return { kind: "rejected", reason: REFUSALS[-1 - token]!, retryAt: orNull(core.retry_at(this.#handle, at)) };
     }
     let open = true;
+    const began = this.#config.clock();
     this.#running++;
     return {
       kind: isProbe(token) ? "probe" : "allowed",
@@ -491,8 +492,7 @@ export class CircuitBreaker {
         this.#running--;
         if (token < 0) return;
         this.#step(() => {
-          const now = this.#clock();
-          this.#settle(token, verdict, duration ?? Math.max(0, now - at), until, now);
+          this.#settle(token, verdict, duration ?? Math.max(0, this.#config.clock() - began), until);
         });
       },
     };
@@ -662,6 +662,7 @@ export class CircuitBreaker {
         core.drop(other);
         if (moved) this.#diagnose("remote_verdict", "Others have opened this circuit; it is not adopted here");
       },
+      shift: (by) => core.shift(this.#handle, by),
       admit: () => this.#ask(),
       giveBack: (token) => void core.settle(this.#handle, token, IGNORED, NaN, this.#clock()),
       propose: ({ token, verdict, duration, until }) => runtime.textOf(core.propose(this.#handle, token, verdict, duration, this.#clock(), until)),

@@ -1,6 +1,6 @@
 // What every CircuitStore promises, as checks that any runner can run, on any host.
 
-import type { Awaitable, CircuitStore } from "./sharing.js";
+import type { Awaitable, CircuitStore, Stored } from "./sharing.js";
 
 /** A store to check. `other`: a second client of the same backend, as another process would have. `dispose` is called after each check. */
 export interface ContractSubject {
@@ -56,7 +56,7 @@ export function storeContract(makeStore: () => Awaitable<CircuitStore | Contract
 type Check = (subject: ContractSubject, key: (form?: string) => string) => Promise<void>;
 
 const checks: readonly (readonly [name: string, work: Check])[] = [
-  ["a key that was never written gives null", async ({ store }, key) => equal(await store.get(key()), null, "an unknown key")],
+  ["a key that was never written gives null", async ({ store }, key) => equal(held(await store.get(key())), null, "an unknown key")],
 
   [
     "a text comes back as it was set, short or long",
@@ -120,8 +120,8 @@ const checks: readonly (readonly [name: string, work: Check])[] = [
         const at = key();
         const text = word();
         equal((await store.set(at, text, { ttlMs })).ok, true, `ok of a write with ttlMs ${ttlMs}`);
-        const found = await store.get(at);
-        if (found) equal(found.snapshot, text, "a text of a short life");
+        const found = held(await store.get(at));
+        if (found !== null) equal(found, text, "a text of a short life");
       }
     },
   ],
@@ -130,9 +130,11 @@ const checks: readonly (readonly [name: string, work: Check])[] = [
     "a clock of the store's own tells the time",
     async ({ store }, key) => {
       const at = key();
+      const before = (await store.get(at))?.now;
       await write(store, at, word());
       const now = (await store.get(at))?.now;
-      if (now === undefined) return;
+      if (before === undefined && now === undefined) return;
+      if (now === undefined || !(before! <= now)) differs("now, where there is nothing", "as where there is something", before);
       // Nobody's clock is right; but this is milliseconds since the epoch, neither seconds nor microseconds.
       if (!(Math.abs(now - Date.now()) < 86_400_000)) differs("now", `about ${Date.now()}`, now);
       await pause(EVERY_MS);
@@ -203,7 +205,7 @@ const checks: readonly (readonly [name: string, work: Check])[] = [
         before.push(await version(store, at));
         await store.delete(at);
         equal((await store.set(at, word(), { ttlMs: TTL_MS, ifVersion: before[i]! })).ok, false, "ok of a version from before the deletion");
-        equal(await store.get(at), null, "a deleted key after a refused write");
+        equal(held(await store.get(at)), null, "a deleted key after a refused write");
       }
       await write(store, at, text);
       for (const old of before) equal((await store.set(at, word(), { ttlMs: TTL_MS, ifVersion: old })).ok, false, "ok of a version from before the deletion");
@@ -234,7 +236,7 @@ const checks: readonly (readonly [name: string, work: Check])[] = [
       const increment = async (store: CircuitStore): Promise<void> => {
         for (let tries = 0; tries < 1_000; tries++) {
           const found = await store.get(at);
-          const next = `n;${Number(found!.snapshot.slice(2)) + 1}`;
+          const next = `n;${Number(found!.snapshot!.slice(2)) + 1}`;
           if ((await store.set(at, next, { ttlMs: TTL_MS, ifVersion: found!.version })).ok) return;
         }
         differs("a write by the version just read", "to win some time", "1000 refusals");
@@ -348,7 +350,7 @@ async function holds(store: CircuitStore, key: string, text: string): Promise<vo
 }
 
 async function gone(store: CircuitStore, key: string): Promise<void> {
-  await eventually(staleness(store), async () => equal(await store.get(key), null, "a deleted key"));
+  await eventually(staleness(store), async () => equal(held(await store.get(key)), null, "a deleted key"));
 }
 
 async function version(store: CircuitStore, key: string): Promise<string> {
@@ -357,6 +359,8 @@ async function version(store: CircuitStore, key: string): Promise<string> {
 }
 
 /** A last-write store may take a while to show what was written, or deleted; an atomic one may not. */
+const held = (found: Stored | null): string | null => found?.snapshot ?? null;
+
 const staleness = (store: CircuitStore): number => (store.consistency === "atomic" ? 0 : PATIENCE_MS);
 
 async function eventually(patienceMs: number, check: () => Promise<void>): Promise<void> {

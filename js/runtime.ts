@@ -33,6 +33,7 @@ export interface Core {
   encode(handle: number): [at: number, bytes: number];
   restore(handle: number, at: number, bytes: number, now: number): number;
   adopt(handle: number, at: number, bytes: number, now: number): number;
+  shift(handle: number, by: number): void;
   share_tally(handle: number): void;
   seal(handle: number): [at: number, bytes: number];
   propose(handle: number, token: number, outcome: number, duration: number, now: number, until: number): [at: number, bytes: number];

@@ -9,9 +9,9 @@ import { inspect, isProbe, source } from "./runtime.js";
 export type Awaitable<T> = T | PromiseLike<T>;
 export type WaitUntil = (work: Promise<unknown>) => void;
 
-/** What a store holds for a key. `now`: the store's own clock, if it has one. */
+/** What a store holds for a key. `now`: the store's own clock, if it has one; such a store tells it also where it holds nothing. */
 export interface Stored {
-  snapshot: string;
+  snapshot: string | null;
   version: string | null;
   now?: number;
 }
@@ -26,6 +26,7 @@ export interface CircuitStore {
   readonly refreshMs?: number;
   /** The least time between two writes of one key. Default 0. */
   readonly writeEveryMs?: number;
+  /** Null, or a null `snapshot`: it holds nothing. */
   get(key: string): Awaitable<Stored | null>;
   /** `ttlMs`: after it the text says nothing any more. `ifVersion`: write only if the stored one has this version; null: only if there is none. */
   set(key: string, snapshot: string, options: { ttlMs: number; ifVersion?: string | null }): Awaitable<{ ok: boolean; version?: string | null }>;
@@ -67,6 +68,8 @@ export interface Member {
   seal(): string;
   /** Merges a text: the bits of the boundary. `whole`: take its tally as well. */
   adopt(text: string, whole: boolean): number;
+  /** The clock is another one, which shows so much more. */
+  shift(by: number): void;
   /** Somebody else decided this, and it is not to hold here. */
   advise(text: string): void;
   /** A token, or why not; see the boundary. */
@@ -125,6 +128,8 @@ const FAILURES_EVERY_MS = 250;
 /** How often those read who are refused because somebody else is probing. */
 const BUSY_EVERY_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
+/** To ask a local store costs next to nothing. */
+const LONGEST_LOCAL_WAIT_MS = 5_000;
 /** A write inside `waitUntil` may wait this long for its turn. */
 const PATIENCE_MS = 5_000;
 /** A lock is let go when everybody has heard what its probe decided. */
@@ -141,7 +146,10 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   let unread = true;
   let closed = false;
-  let offset = 0;
+  /** What the store's clock shows more than the own one. */
+  let offset: number | undefined;
+  /** How long the answer took that told it best. */
+  let known = Infinity;
   /** The last text seen in the store. */
   let last: string | undefined;
   /** Something was decided, or counted, that the store does not have. */
@@ -173,12 +181,12 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let unsubscribe: (() => void) | undefined;
   let unhide: (() => void) | undefined;
 
-  const clock = (): number => own() + offset;
+  const clock = (): number => own() + (offset ?? 0);
   const look = () => inspect(member.handle(), clock());
   const pending = (): boolean => verdict || tally || outcomes.length > 0;
 
-  const meet = (text: string | undefined, whole = false): number => {
-    if (text === undefined || text === last || closed) return 0;
+  const meet = (text: string | null | undefined, whole = false): number => {
+    if (text == null || text === last || closed) return 0;
     last = text;
     if (!shared) return (member.advise(text), 0);
     const bits = member.adopt(text, whole);
@@ -187,7 +195,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   };
 
   const failed = (error: unknown): void => {
-    retryAt = own() + Math.min(500 * 2 ** ++failures, LONGEST_WAIT_MS);
+    retryAt = own() + Math.min(500 * 2 ** ++failures, local ? LONGEST_LOCAL_WAIT_MS : LONGEST_WAIT_MS);
     fault = error instanceof StoreError ? error : new StoreError("get", key, error);
     if (failures === 1) member.failed(fault.cause);
     for (const outcome of outcomes.splice(0)) member.settle(outcome); // nobody else will judge them
@@ -222,7 +230,14 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const read = (patient = false): Awaitable<Stored | null> => {
     const since = (readAt = own());
     return then(ask("get", () => store.get(key), patient), (found) => {
-      if (found?.now !== undefined && own() - since <= storeTimeoutMs) offset = found.now - own();
+      const back = own();
+      const age = back - since;
+      if (found?.now !== undefined && age <= Math.max(storeTimeoutMs, 2 * known)) {
+        const ahead = Math.round(found.now - (since + back) / 2);
+        if (offset === undefined) member.shift(ahead); // what was decided before the clock was known
+        offset = ahead;
+        known = Math.min(known, age);
+      }
       return found;
     });
   };
@@ -256,10 +271,10 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       if (unread) join();
       const bits = meet(found?.snapshot);
       const [state, , , , until] = look();
-      repair(found ? (bits & REPAIR) > 0 : state === OPEN && until! > clock());
+      const version = found?.version ?? null;
+      repair(found?.snapshot != null ? (bits & REPAIR) > 0 : state === OPEN && until! > clock());
       if (member.handle() < 0) return works();
 
-      const version = found?.version ?? null;
       if (uncertain?.version !== version) uncertain = undefined; // what it was to replace is gone
       const outcome = verdict || tally ? undefined : outcomes[0];
       const resent = !verdict && uncertain !== undefined;

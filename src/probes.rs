@@ -121,9 +121,9 @@ impl Probing {
     }
 
     /// The clock was corrected by so much, and no lease lasts longer than a new one would.
-    pub(crate) fn fit(&mut self, by: u64, latest: Option<Time>) {
+    pub(crate) fn fit(&mut self, by: i64, latest: Option<Time>) {
         for probe in self.probes.iter_mut().filter(|probe| probe.fate != Fate::Succeeded) {
-            probe.lease_until = sooner(probe.lease_until.map(|end| end.before(by)), latest);
+            probe.lease_until = sooner(probe.lease_until.map(|end| end.moved(by)), latest);
         }
     }
 }

@@ -541,11 +541,39 @@ impl Snapshot {
     fn other_clock(&mut self, policy: &Policy, now: Time) -> Time {
         let behind = self.seen.since(now);
         if behind > policy.max_open_ms() || (self.seen == Time::ZERO && now > Time::ZERO) {
-            self.fit(policy, behind, now);
+            self.fit(policy, -(behind as i64), now);
             self.seen = now;
         }
         self.seen = self.seen.max(now);
         self.seen
+    }
+
+    /// The same circuit by another clock, which shows so many milliseconds more, or less if negative. For a host that learns only later
+    /// by which clock the circuit is shared: what was decided here before it knew moves with it, what it met of others stays.
+    pub fn shift(&mut self, by: i64) {
+        let shift = |at: &mut Time| {
+            if *at > Time::ZERO {
+                *at = at.moved(by).max(Time::from_millis(1));
+            }
+        };
+        shift(&mut self.seen);
+        self.window.fit(by, Time::MAX);
+        if self.hold.by == self.seed {
+            shift(&mut self.hold.at);
+        }
+        if self.stamp != Stamp::NONE && self.stamp.by != self.seed {
+            return;
+        }
+        shift(&mut self.since);
+        shift(&mut self.stamp.since);
+        match &mut self.phase {
+            Phase::Closed => {}
+            Phase::Open { until } => shift(until),
+            Phase::HalfOpen { until, probing } => {
+                shift(until);
+                probing.fit(by, None);
+            }
+        }
     }
 
     /// Fits the circuit to this clock, which was corrected by so much: nothing began later than now, nothing lasts longer than it could.
@@ -554,8 +582,8 @@ impl Snapshot {
     /// A stamp from far ahead was not made by a fast clock but by one that is put right now, or by a corrupt text; kept, it would beat
     /// every later verdict.
     #[cold]
-    pub(crate) fn fit(&mut self, policy: &Policy, by: u64, now: Time) {
-        self.since = self.since.before(by).min(now);
+    pub(crate) fn fit(&mut self, policy: &Policy, by: i64, now: Time) {
+        self.since = self.since.moved(by).min(now);
         self.window.fit(by, now);
         let mut other_verdict = false;
         if far_ahead(self.stamp.since, now) {
@@ -569,7 +597,7 @@ impl Snapshot {
         match &mut self.phase {
             Phase::Closed => return,
             Phase::Open { until } => {
-                let end = policy.cap(until.before(by), now);
+                let end = policy.cap(until.moved(by), now);
                 other_verdict |= end != *until; // another end is another verdict
                 *until = end;
             }

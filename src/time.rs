@@ -61,10 +61,10 @@ impl Time {
         Time::from_millis(self.as_millis().saturating_add(millis))
     }
 
-    /// The instant `millis` earlier, at least the origin.
+    /// The instant so many milliseconds later, or earlier if negative; within the origin and [`Time::MAX`].
     #[inline(never)]
-    pub(crate) const fn before(self, millis: u64) -> Time {
-        Time::from_millis(self.as_millis().saturating_sub(millis))
+    pub(crate) const fn moved(self, millis: i64) -> Time {
+        Time::from_millis(self.as_millis().saturating_add_signed(millis))
     }
 }
 

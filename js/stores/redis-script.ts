@@ -66,7 +66,8 @@ export function scriptStore(client: ScriptClient, { prefix = PREFIX, channel }: 
     consistency: "atomic",
     async get(key) {
       const [now, version, text] = await run(key, []);
-      return version === undefined ? null : { snapshot: String(text).slice(1), version: String(version), now: Number(now) };
+      const held = version === undefined ? { snapshot: null, version: null } : { snapshot: String(text).slice(1), version: String(version) };
+      return { ...held, now: Number(now) };
     },
     async set(key, snapshot, { ttlMs, ifVersion }) {
       const expected = ifVersion === undefined ? "*" : (ifVersion ?? "-");

@@ -23,7 +23,7 @@ pub(crate) struct CallsWindow {
     ring: Vec<u64>,
     last: u16,
     next: u16,
-    /// Outcomes ever added, around the end of its range: what one copy has counted beyond another.
+    /// Outcomes added since it was cleared, around the end of its range: what one copy has counted beyond another.
     added: u32,
     /// How often a success emptied it, likewise.
     emptied: u32,
@@ -36,8 +36,7 @@ impl CallsWindow {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.next = 0;
-        self.total = Counts::default();
+        (self.next, self.total, self.added, self.emptied) = (0, Counts::default(), 0, 0);
     }
 
     #[inline(always)]
@@ -86,7 +85,7 @@ impl CallsWindow {
 
     /// A success after failures that were consecutive.
     pub(crate) fn empty(&mut self) {
-        self.clear();
+        (self.next, self.total) = (0, Counts::default());
         self.emptied = self.emptied.wrapping_add(1);
     }
 
@@ -151,10 +150,10 @@ impl CallsWindow {
         (self.is_aged() && self.total.calls > 0).then(|| self.oldest().at.after(self.within_ms).after(1))
     }
 
-    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+    pub(crate) fn fit(&mut self, by: i64, latest: Time) {
         if self.is_aged() {
             for word in &mut self.ring {
-                let at = Time::from_millis(*word >> 2).before(by).min(latest);
+                let at = Time::from_millis(*word >> 2).moved(by).min(latest);
                 *word = at.as_millis() << 2 | *word & 3;
             }
         }

@@ -58,7 +58,7 @@ impl FixedWindow {
         (self.counts.calls > 0).then_some(self.start.after(self.ms))
     }
 
-    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
-        self.start = self.start.before(by).min(latest);
+    pub(crate) fn fit(&mut self, by: i64, latest: Time) {
+        self.start = self.start.moved(by).min(latest);
     }
 }

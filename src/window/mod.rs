@@ -178,8 +178,8 @@ impl Window {
         }
     }
 
-    /// Everything in it happened `by` milliseconds earlier, and nothing after `latest`.
-    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+    /// Everything in it happened `by` milliseconds later, or earlier if negative, and nothing after `latest`.
+    pub(crate) fn fit(&mut self, by: i64, latest: Time) {
         match self {
             Window::Fixed(window) => window.fit(by, latest),
             Window::Time(window) => window.fit(by, latest),

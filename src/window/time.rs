@@ -155,10 +155,10 @@ impl TimeWindow {
         Some(Time::from_millis(self.end + ahead))
     }
 
-    pub(crate) fn fit(&mut self, by: u64, latest: Time) {
+    pub(crate) fn fit(&mut self, by: i64, latest: Time) {
         if !self.ring.is_empty() {
             let last_instant = Time::from_millis(self.end.saturating_sub(1));
-            self.end = self.end_of_bucket_at(last_instant.before(by).min(latest));
+            self.end = self.end_of_bucket_at(last_instant.moved(by).min(latest));
         }
     }
 }

@@ -81,13 +81,13 @@ class AtomicStore extends Shelf {
     const clock = () => (serverClock ? { now: world.now } : {});
     const get = () => {
       const snapshot = this.master();
-      return snapshot === null ? null : { snapshot, version: String(this.version), ...clock() };
+      return snapshot === null ? (serverClock ? { snapshot, version: null, ...clock() } : null) : { snapshot, version: String(this.version), ...clock() };
     };
     const set = (text, { ttlMs, ifVersion }) => {
       const version = this.master() === null ? null : String(this.version);
-      if (ifVersion !== undefined && ifVersion !== version) return { ok: false, version, ...clock() };
+      if (ifVersion !== undefined && ifVersion !== version) return { ok: false, version };
       this.write(person, text, ttlMs);
-      return { ok: true, version: String(this.version), ...clock() };
+      return { ok: true, version: String(this.version) };
     };
     const ask = (operation, effect) => {
       if (!sync) return this.travel(person, operation, effect);

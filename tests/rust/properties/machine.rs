@@ -1,7 +1,7 @@
 //! What the machine promises, whatever the policy and whatever happens.
 
 use proptest::prelude::*;
-use tripcurve::{Admission, CallOutcome, Inspection, JudgeOn, RefusalReason, Snapshot, State, Time};
+use tripcurve::{Admission, CallOutcome, Inspection, JudgeOn, RefusalReason, Snapshot, State, Time, WindowOptions};
 
 use crate::cases;
 use crate::given::{forgotten_after, policy, script, Op, Pace, T0};
@@ -41,6 +41,34 @@ proptest! {
         if good_calls_only_close {
             prop_assert_eq!(pair.core.state(), State::Closed);
         }
+    }
+
+    #[test]
+    fn by_another_clock_it_is_the_same_circuit(policy in policy(), seed: u32, script in script(60), by in -9_000i64..9_000, ms in 0u64..9_000) {
+        let mut pair = Pair::new(policy, seed);
+        pair.run(&script);
+        let by = match policy.options().window {
+            WindowOptions::Time { ms, .. } => by / 100 * ms as i64, // its buckets are aligned to the clock
+            _ => by,
+        };
+        let moved = |t: Time| at(t.as_millis().saturating_add_signed(by));
+        let mut other = pair.core.clone();
+        other.shift(by);
+        let then = at(pair.model.seen + ms);
+        let here = pair.core.inspect(&policy, then);
+        let there = other.inspect(&policy, moved(then));
+        let expected = Inspection {
+            since: moved(here.since),
+            until: here.until.map(moved),
+            next_change_at: here.next_change_at.map(moved),
+            ..here
+        };
+        prop_assert_eq!(there, expected);
+        let admission = |circuit: &Snapshot, t: Time| match circuit.clone().admit(&policy, u32::MAX, t).admission {
+            Admission::Admitted(_) => None,
+            Admission::Refused(refusal) | Admission::Shadowed(refusal) => Some(refusal.reason),
+        };
+        prop_assert_eq!(admission(&other, moved(then)), admission(&pair.core, then));
     }
 
     #[test]

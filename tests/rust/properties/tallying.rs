@@ -200,3 +200,49 @@ fn a_success_of_one_ends_the_failures_in_a_row_of_all() {
     world.count(0, true, false);
     assert_eq!(world.all[0].circuit.state(), State::Open);
 }
+
+#[test]
+fn what_was_counted_before_a_late_first_exchange_counts() {
+    let mut world = World::new(policy(WindowOptions::Calls { last: 10_000, within_ms: None }, 10_000));
+    world.count(0, true, false);
+    world.exchange(0, Answer::Ok);
+    let (policy, now) = (world.policy, at(world.t + 1));
+    world.all[0].circuit.reset(&policy, now);
+    world.counted = Counts::default();
+    // The closing is stored as the outcome of a probe is, without a batch; then the others are the first to exchange.
+    world.stored.push(world.all[0].circuit.encode());
+    for _ in 0..20 {
+        world.count(0, true, false);
+    }
+    for i in [1, 0, 1] {
+        world.exchange(i, Answer::Ok);
+        world.count(i, true, false);
+        world.exchange(i, Answer::Ok);
+    }
+    world.exchange(0, Answer::Ok);
+    for one in &world.all[..2] {
+        assert_eq!(one.circuit.counts(), world.counted);
+    }
+}
+
+#[test]
+fn a_window_that_began_in_the_future_by_a_fast_clock_counts_and_ends() {
+    let options = PolicyOptions {
+        window: WindowOptions::Fixed { ms: 10_000 },
+        failure_rate: Rate::Off,
+        failures: Some(4),
+        ..Default::default()
+    };
+    let policy = Policy::parse(options).expect("a good policy");
+    let mut fast = Snapshot::closed(&policy, 1, at(T0 + 3_600_000));
+    let mut first = Tally::of(&fast);
+    fast.record(&policy, CallOutcome::failure(), at(T0 + 3_600_000));
+    let text = first.seal(&fast);
+
+    let mut circuit = Snapshot::closed(&policy, 2, at(T0));
+    let mut tally = Tally::of(&circuit);
+    tally.meet(&policy, &mut circuit, &text, at(T0)).expect("a text of our own");
+    assert_eq!(circuit.counts().failures, 1);
+    circuit.at(&policy, at(T0 + 10_000));
+    assert_eq!(circuit.counts().failures, 0);
+}

@@ -277,6 +277,16 @@ pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
     })
 }
 
+/// The circuit by another clock, which shows so many milliseconds more.
+#[wasm_bindgen]
+pub fn shift(handle: u32, by: f64) {
+    with(|runtime| {
+        if let Some(circuit) = runtime.circuits.get(handle) {
+            circuit.snapshot.shift(by as i64);
+        }
+    });
+}
+
 /// From now on what it counts is counted together with others.
 #[wasm_bindgen]
 pub fn share_tally(handle: u32) {
