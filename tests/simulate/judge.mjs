@@ -65,11 +65,14 @@ export class Judge {
     this.touched = undefined;
     if (!person || person.dead || !person.called) return;
     const { generation } = person.show((breaker) => breaker.inspect());
-    if (generation === person.generation && (person.verdict || !person.heard)) return;
+    const same = generation === person.generation;
+    const learns = same && person.verdict && this.world.schedule.serverClock && person.readings < 4;
+    if (same && !learns && (person.verdict || !person.heard)) return;
     person.generation = generation;
     person.heard = false;
     const found = this.#read(person.show((breaker) => breaker.snapshot()));
     if (!found?.id || found.id === person.verdict?.id) return;
+    if (learns) return this.#renames(person, found);
     const { world } = this;
     if (this.#verdicts.has(found.id)) this.#adopts(person, person.verdict, found);
     else this.#made(person, found);
@@ -80,8 +83,18 @@ export class Judge {
     if (found.state === "open") person.openAt = world.now;
   }
 
+  /** It has learnt the store's clock, and with it its own verdict moves, which nobody else has seen. */
+  #renames(person, found) {
+    const { id } = person.verdict;
+    this.#verdicts.set(found.id, this.#verdicts.get(id));
+    this.#counted.set(found.id, this.#countedUnder(id));
+    person.known.add(found.id);
+    for (const probe of this.#probes) if (probe.verdict?.id === id) probe.verdict = found;
+    person.verdict = found;
+  }
+
   begins(person) {
-    Object.assign(person, { verdict: undefined, known: new Set(), generation: undefined, heldAt: this.world.now, openAt: -Infinity, ready: false });
+    Object.assign(person, { verdict: undefined, readings: 0, known: new Set(), generation: undefined, heldAt: this.world.now, openAt: -Infinity, ready: false });
   }
 
   /** It crashed or left. */

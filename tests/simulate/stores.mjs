@@ -81,6 +81,7 @@ class AtomicStore extends Shelf {
     const clock = () => (serverClock ? { now: world.now } : {});
     const get = () => {
       const snapshot = this.master();
+      person.readings++;
       return snapshot === null ? (serverClock ? { snapshot, version: null, ...clock() } : null) : { snapshot, version: String(this.version), ...clock() };
     };
     const set = (text, { ttlMs, ifVersion }) => {
