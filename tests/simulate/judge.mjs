@@ -60,13 +60,13 @@ export class Judge {
     return this.#read(this.world.store.master());
   }
 
-  /** Looks whether a participant holds another verdict than before. */
-  look(person = this.touched) {
+  /** Looks whether a participant holds another verdict than before. `closely`: also when it seems to be the same. */
+  look(person = this.touched, closely = false) {
     this.touched = undefined;
     if (!person || person.dead || !person.called) return;
     const { generation } = person.show((breaker) => breaker.inspect());
     const same = generation === person.generation;
-    const learns = same && person.verdict && this.world.schedule.serverClock && person.readings < 4;
+    const learns = same && person.verdict && this.world.schedule.serverClock && (closely || person.readings < 4);
     if (same && !learns && (person.verdict || !person.heard)) return;
     person.generation = generation;
     person.heard = false;
@@ -158,7 +158,7 @@ export class Judge {
   /** A write is about to be asked for. It may hold a verdict that its maker does not hold yet. */
   asked(person, text) {
     this.seen.writes++;
-    this.look(person);
+    this.look(person, true);
     const id = this.#read(text)?.id;
     if (id && !this.#verdicts.has(id) && !this.#proposed.has(id)) this.#proposed.set(id, { at: this.world.now, met: new Set(person.known) });
   }
