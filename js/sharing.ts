@@ -116,7 +116,8 @@ const CLOSED = 0;
 const OPEN = 1;
 const DUE = 2;
 const ADOPTED = 2;
-const REPAIR = 8;
+/** The text lacks a verdict that we have, or is none. */
+const BEHIND = 4 | 16;
 const BUSY = -3;
 
 const NOTHING = { verdict: false, tally: false };
@@ -152,6 +153,8 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let known = Infinity;
   /** The last text seen in the store. */
   let last: string | undefined;
+  /** It lacks a verdict that we had. */
+  let behind = false;
   /** Something was decided, or counted, that the store does not have. */
   let verdict = false;
   let tally = false;
@@ -185,13 +188,13 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const look = () => inspect(member.handle(), clock());
   const pending = (): boolean => verdict || tally || outcomes.length > 0;
 
-  const meet = (text: string | null | undefined, whole = false): number => {
-    if (text == null || text === last || closed) return 0;
+  const meet = (text: string | null | undefined, whole = false): void => {
+    if (text == null || text === last || closed) return;
     last = text;
-    if (!shared) return (member.advise(text), 0);
+    if (!shared) return member.advise(text);
     const bits = member.adopt(text, whole);
+    behind = (bits & BEHIND) > 0;
     if (bits & ADOPTED) verdict = tally = false; // what was to be said is no longer so
-    return bits;
   };
 
   const failed = (error: unknown): void => {
@@ -247,8 +250,10 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     sending = text;
     const ifVersion = atomic ? { ifVersion: version } : {};
     return then(ask("set", () => store.set(key, text, { ttlMs: ttl(), ...ifVersion }), patient), ({ ok }) => {
-      if (ok) last = text; // what comes back from the store is no news
-      return ok;
+      if (!ok) return false;
+      last = text; // what comes back from the store is no news
+      behind = false;
+      return true;
     });
   };
 
@@ -261,7 +266,9 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   /** Only an open verdict that is not due is ever said again, and once per staleness of the store: else old verdicts would come back. */
   const repair = (lacks: boolean): void => {
-    if (shared && lacks && own() - wroteAt >= Math.max(refreshMs, store.refreshMs ?? 0)) verdict = true;
+    if (!shared || !lacks || own() - wroteAt < Math.max(refreshMs, store.refreshMs ?? 0)) return;
+    const [state, , , , until] = look();
+    if (state === OPEN && until! > clock()) verdict = true;
   };
 
   /** Reads, meets what comes, and writes if there is still something to say. `patient`: somebody keeps the promise alive, so it may have a timer. */
@@ -269,10 +276,9 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     then(read(patient), (found) => {
       if (mine !== turn) return;
       if (unread) join();
-      const bits = meet(found?.snapshot);
-      const [state, , , , until] = look();
+      meet(found?.snapshot);
       const version = found?.version ?? null;
-      repair(found?.snapshot != null ? (bits & REPAIR) > 0 : state === OPEN && until! > clock());
+      repair(found?.snapshot == null || behind);
       if (member.handle() < 0) return works();
 
       if (uncertain?.version !== version) uncertain = undefined; // what it was to replace is gone
@@ -377,7 +383,8 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     if (unsubscribe || closed) return;
     const heard = (of: string, text: string | null): void => {
       if (of !== key || text === null || text === sending) return;
-      repair((meet(text) & REPAIR) > 0);
+      meet(text);
+      repair(behind);
       if (verdict) start(undefined);
     };
     attempt(() => void (unsubscribe = store.subscribe?.(heard) ?? (() => {})), (error) => failed(error));
@@ -523,7 +530,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       const { token, waitUntil } = outcome;
       if (locks.has(token)) setTimeout(() => unlock(token), LINGER_MS);
       // Somebody may have decided since: a local store tells at once.
-      if (local && !closed) attempt(() => then(read(), (found) => void meet(found?.snapshot)), failed);
+      if (local && !closed) attempt(() => then(read(), (found) => meet(found?.snapshot)), failed);
       if (!arbitrates || !atomic || closed || own() < retryAt) return false;
       outcomes.push(outcome);
       start(waitUntil);

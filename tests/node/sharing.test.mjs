@@ -413,6 +413,25 @@ test("a corrupt text is told once, left alone, and replaced by the next decision
   assert.equal(store.texts.get("shared"), breaker.snapshot());
 });
 
+test("whoever knows of an open circuit replaces a corrupt text by it, also one it has seen before", async () => {
+  const clock = fakeClock(T);
+  const store = fakeStore();
+  const { breaker, open, succeed } = memberOf(store, { clock, policy: { openMs: 60_000 } });
+  await open();
+  await settled();
+  store.texts.set("shared", "{");
+  clock.advance(9_999);
+  breaker.record("ignored");
+  await settled();
+  for (let i = 0; i < 2; i++) {
+    clock.advance(10_000);
+    await succeed();
+    await settled();
+  }
+  const newcomer = memberOf(store, { clock, policy: { openMs: 60_000 } });
+  assert.equal((await outcomeOf(newcomer.breaker.run(() => 1))).error.reason, "open");
+});
+
 test("an older text changes nothing (R10 c)", async () => {
   const clock = fakeClock(T);
   const store = fakeStore();

@@ -253,8 +253,8 @@ pub fn restore(handle: u32, text: &str, now: f64) -> u32 {
     })
 }
 
-/// Merges a stored text: `MOVED`, 2 theirs was newer, 4 mine is, 8 mine is an open verdict not yet due (worth writing again), 16 the
-/// text could not be read, 32 news of the same verdict.
+/// Merges a stored text: `MOVED`, 2 theirs was newer, 4 mine is, 16 the text could not be read, 32 news of
+/// the same verdict.
 #[wasm_bindgen]
 pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
     with(|runtime| {
@@ -272,7 +272,6 @@ pub fn adopt(handle: u32, text: &str, now: f64) -> u32 {
             | visit.finish(decided.or(concluded).as_ref())
             | bit(adoption.adopted, 2)
             | bit(adoption.behind, 4)
-            | bit(adoption.repair, 8)
             | bit(adoption.updated, 32)
     })
 }
