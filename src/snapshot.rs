@@ -596,15 +596,19 @@ impl Snapshot {
         }
         match &mut self.phase {
             Phase::Closed => return,
-            Phase::Open { until } => {
-                let end = policy.cap(until.moved(by), now);
-                other_verdict |= end != *until; // another end is another verdict
-                *until = end;
+            Phase::Open { until } => other_verdict |= replaced(until, policy.cap(until.moved(by), now)),
+            Phase::HalfOpen { until, probing } => {
+                other_verdict |= replaced(until, policy.cap(*until, now));
+                probing.fit(by, policy.lease_until(now));
             }
-            Phase::HalfOpen { probing, .. } => probing.fit(by, policy.lease_until(now)),
         }
         if other_verdict {
             self.decide(now);
         }
     }
+}
+
+/// Another end is another verdict.
+fn replaced(until: &mut Time, end: Time) -> bool {
+    core::mem::replace(until, end) != end
 }

@@ -66,7 +66,7 @@ export class Judge {
     if (!person || person.dead || !person.called) return;
     const { generation } = person.show((breaker) => breaker.inspect());
     const same = generation === person.generation;
-    const learns = same && person.verdict && this.world.schedule.serverClock && (closely || person.readings < 4);
+    const learns = same && person.verdict && (closely || (this.world.schedule.serverClock && person.readings < 4));
     if (same && !learns && (person.verdict || !person.heard)) return;
     person.generation = generation;
     person.heard = false;
@@ -83,7 +83,7 @@ export class Judge {
     if (found.state === "open") person.openAt = world.now;
   }
 
-  /** It has learnt the store's clock, and with it its own verdict moves, which nobody else has seen. */
+  /** It has learnt the store's clock, or found that what it restored cannot be: its own verdict has another name, unknown to the others. */
   #renames(person, found) {
     const { id } = person.verdict;
     this.#verdicts.set(found.id, this.#verdicts.get(id));
