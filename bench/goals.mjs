@@ -40,6 +40,7 @@ export function goals(hosts) {
     for (const id of ["calls", "seconds"]) list.push(flatGoal(hosts[host], id));
   }
   if (hosts.node) list.push(...byteGoals(hosts.node.scenarios));
+  if (hosts.redis && !hosts.redis.error) list.push(...redisGoals(hosts.redis.scenarios));
   if (hosts.native && !hosts.native.error) list.push(...nativeGoals(hosts.native));
   return list.filter(Boolean);
 }
@@ -94,6 +95,14 @@ function nativeGoals({ scenarios }) {
     const factor = times(scenarios.closed, "recloser", ours, over);
     return { title: `native admit and settle: ${ours} : recloser`, target: "≤ 1/2", reached: share(factor, 2), best: share(timesBest(scenarios.closed, "recloser", ours, over), 2), met: factor >= 2 };
   });
+}
+
+function redisGoals({ closed }) {
+  const [dearer, cheaper] = [times(closed, "shared tally", "unshared"), times(closed, "two round trips a call", "shared tally")];
+  return [
+    { title: "Redis, closed calls: shared tally : unshared", target: "≤ 1.30 ×", reached: `${dearer.toFixed(2)} ×`, best: `${timesBest(closed, "shared tally", "unshared").toFixed(2)} ×`, met: dearer <= 1.3 },
+    { title: "Redis, closed calls: shared tally : two round trips a call", target: "≤ 1/50", reached: share(cheaper, 50), best: share(timesBest(closed, "two round trips a call", "shared tally"), 50), met: cheaper >= 50 },
+  ];
 }
 
 const host = (name) => name.split(" ")[0];

@@ -42,6 +42,13 @@ export function nativeTable(native) {
   return tables.join("\n");
 }
 
+export function redisTable(redis) {
+  if (redis.error) return `\n== Redis ==\nleft out: ${redis.error}`;
+  const { closed } = redis.scenarios;
+  const rows = Object.entries(closed).map(([label, each]) => [label, number(median(each.rounds)), each.bare ? "" : number(times(closed, label, "unshared"), 2)]);
+  return layout("closed calls, shared by Redis", ["guard", "ns a call", "times unshared"], rows);
+}
+
 export function goalTable(goals) {
   if (goals.length === 0) return "";
   return layout("goals", ["", "goal", "reached", "best rounds", ""], goals.map(goalRow));
@@ -54,7 +61,7 @@ export function markdown({ hosts, goals }) {
   const measured = Object.values(hosts).map((host) => host.name).filter(Boolean).join(", ");
   const lines = ["", `Measured on ${measured}.`, "", "| what | goal | reached |", "|---|---|---|"];
   for (const goal of goals) if (goal.met !== null) lines.push(`| ${goal.title} | ${goal.target} | ${goal.reached}${goal.met ? "" : " (missed)"} |`);
-  for (const [, host] of Object.entries(hosts)) if (host.scenarios?.closed && host.scenarios.closed["bare await"]) lines.push(...markdownHost(host));
+  for (const [, host] of Object.entries(hosts)) if (host.scenarios?.failures && host.scenarios.closed?.["bare await"]) lines.push(...markdownHost(host));
   return lines.join("\n");
 }
 

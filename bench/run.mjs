@@ -4,14 +4,14 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { build } from "../scripts/build.mjs";
-import { chromium, setup } from "../scripts/setup.mjs";
+import { chromium, redis, setup } from "../scripts/setup.mjs";
 import { against, guards } from "./guards.mjs";
 import { goals } from "./goals.mjs";
 import { measureNative } from "./native.mjs";
-import { goalTable, idleTable, markdown, nativeTable, table } from "./report.mjs";
+import { goalTable, idleTable, markdown, nativeTable, redisTable, table } from "./report.mjs";
 import { contestants, scenarios } from "./scenarios.mjs";
 
-const HOSTS = ["node", "chromium", "native"];
+const HOSTS = ["node", "chromium", "native", "redis"];
 
 const { values: options } = parseArgs({
   options: {
@@ -61,14 +61,17 @@ if (!options["no-build"]) {
   await setup();
   await build();
   if (hosts.includes("chromium")) await chromium();
+  if (hosts.includes("redis")) await redis();
 }
 
 const results = { rounds, hosts: {} };
 for (const host of hosts) {
   if (host === "native") results.hosts.native = await measureNative(rounds);
+  else if (host === "redis") results.hosts.redis = await (await import("./redis.mjs")).measureRedis(rounds);
   else results.hosts[host] = await measure(host);
 }
 if (results.hosts.native) console.log(nativeTable(results.hosts.native));
+if (results.hosts.redis) console.log(redisTable(results.hosts.redis));
 results.goals = goals(results.hosts);
 console.log(goalTable(results.goals));
 if (options.markdown) console.log(markdown(results));

@@ -581,8 +581,9 @@ export class CircuitBreaker {
     this.#ok = timed || shared
       ? (value) => {
           this.#running--;
-          if (core.settle(handle, token, SUCCESS, NaN, clock()) & 1) drain();
-          shared?.settled(false);
+          const at = clock();
+          if (core.settle(handle, token, SUCCESS, NaN, at) & 1) drain();
+          shared?.succeeded(at);
           return value;
         }
       : (value) => {

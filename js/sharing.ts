@@ -100,6 +100,8 @@ export interface Shared {
   claim(at: number): Awaitable<number> | undefined;
   /** Takes a probe's outcome, to be judged in the store's text. False: judge it here. */
   judge(outcome: ProbeOutcome): boolean;
+  /** After a success at `at`, on the quick way. */
+  succeeded(at: number): void;
   /** After an outcome. */
   settled(failed: boolean, waitUntil?: WaitUntil): void;
   /** After a probe was let in, and after it came back. */
@@ -167,8 +169,12 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let said = NOTHING;
   /** The text that is on its way. */
   let sending: string | undefined;
+  /** Between these, by the circuit's clock, a success asks for nothing. */
+  let quietFrom = -Infinity;
+  let quietUntil = -Infinity;
   let readAt = -Infinity;
   let wroteAt = -Infinity;
+  let lookedAt = -Infinity;
   let failures = 0;
   let fault: StoreError | undefined;
   /** Not before, after failures. */
@@ -199,15 +205,22 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   const failed = (error: unknown): void => {
     retryAt = own() + Math.min(500 * 2 ** ++failures, local ? LONGEST_LOCAL_WAIT_MS : LONGEST_WAIT_MS);
+    quietUntil = -Infinity;
     fault = error instanceof StoreError ? error : new StoreError("get", key, error);
     if (failures === 1) member.failed(fault.cause);
     for (const outcome of outcomes.splice(0)) member.settle(outcome); // nobody else will judge them
+  };
+
+  const decided = (): void => {
+    verdict = true;
+    quietUntil = -Infinity;
   };
 
   const sayAgain = (): void => {
     verdict ||= said.verdict;
     tally ||= said.tally;
     said = NOTHING;
+    quietUntil = -Infinity;
   };
 
   const works = (): void => {
@@ -239,6 +252,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
         const ahead = Math.round(found.now - (since + back) / 2);
         if (offset === undefined) member.shift(ahead); // what was decided before the clock was known
         offset = ahead;
+        quietUntil = -Infinity;
         known = Math.min(known, age);
       }
       return found;
@@ -268,7 +282,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const repair = (lacks: boolean): void => {
     if (!shared || !lacks || own() - wroteAt < Math.max(refreshMs, store.refreshMs ?? 0)) return;
     const [state, , , , until] = look();
-    if (state === OPEN && until! > clock()) verdict = true;
+    if (state === OPEN && until! > clock()) decided();
   };
 
   /** Reads, meets what comes, and writes if there is still something to say. `patient`: somebody keeps the promise alive, so it may have a timer. */
@@ -279,6 +293,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       meet(found?.snapshot);
       const version = found?.version ?? null;
       repair(found?.snapshot == null || behind);
+      if (tally && look()[0] !== CLOSED) tally = false; // an outcome from before it opened
       if (member.handle() < 0) return works();
 
       if (uncertain?.version !== version) uncertain = undefined; // what it was to replace is gone
@@ -358,7 +373,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   const settled = (failure: boolean, waitUntil?: WaitUntil): void => {
     if (unread) return;
-    if (options.tally ? look()[0] === CLOSED : local && failure) tally = true;
+    if (options.tally || (local && failure)) tally = true;
     if (failure) failing = true;
     pursue(waitUntil);
   };
@@ -366,13 +381,17 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const pursue = (waitUntil?: WaitUntil): void => {
     if (unread) return;
     const now = own();
+    if (now < lookedAt) readAt = wroteAt = retryAt = busyUntil = -Infinity; // the clock was set back
+    lookedAt = now;
     if (now < retryAt) return;
     const kept = options.tally && (waitUntil ?? options.waitUntil ?? source?.waitUntil) !== undefined;
-    if (verdict || failures > 0 || outcomes.length > 0 || (tally && (kept || now - wroteAt >= tallyEvery())) || now - readAt >= refreshMs) start(waitUntil);
+    const due = Math.min(readAt + refreshMs, tally || options.tally ? wroteAt + tallyEvery() : Infinity);
+    if (verdict || failures > 0 || outcomes.length > 0 || (kept && tally) || now >= due) start(waitUntil);
+    else if (!kept) [quietFrom, quietUntil] = [clock(), due + (offset ?? 0)];
   };
 
   const changed = (waitUntil?: WaitUntil): void => {
-    verdict = true;
+    decided();
     // A local store is asked at every move, also while it fails: a page may be gone before the next chance.
     start(waitUntil, local);
   };
@@ -533,8 +552,13 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       if (local && !closed) attempt(() => then(read(), (found) => meet(found?.snapshot)), failed);
       if (!arbitrates || !atomic || closed || own() < retryAt) return false;
       outcomes.push(outcome);
+      quietUntil = -Infinity;
       start(waitUntil);
       return true;
+    },
+    succeeded(at) {
+      if (options.tally) tally = true;
+      if (at >= quietUntil || at < quietFrom) pursue();
     },
     settled,
     probing(waitUntil) {

@@ -290,6 +290,24 @@ test("an answer that comes late still counts", async () => {
   assert.equal(breaker.state, "open");
 });
 
+test("a clock that is set back an hour holds up neither readings nor writes", async () => {
+  const clock = fakeClock(T);
+  const store = fakeStore();
+  const { succeed, breaker } = memberOf(store, { clock });
+  await succeed();
+  clock.advance(10_000);
+  await succeed();
+  await settled();
+  clock.set(T - 3_600_000);
+  const before = store.gets;
+  await succeed();
+  await settled();
+  assert.equal(store.gets, before + 1);
+  breaker.force("open");
+  await settled();
+  assert.equal(store.texts.get("shared"), breaker.snapshot());
+});
+
 // ---- faults
 
 const faults = {
