@@ -385,9 +385,9 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     lookedAt = now;
     if (now < retryAt) return;
     const kept = options.tally && (waitUntil ?? options.waitUntil ?? source?.waitUntil) !== undefined;
-    const due = Math.min(readAt + refreshMs, tally || options.tally ? wroteAt + tallyEvery() : Infinity);
-    if (verdict || failures > 0 || outcomes.length > 0 || (kept && tally) || now >= due) start(waitUntil);
-    else if (!kept) [quietFrom, quietUntil] = [clock(), due + (offset ?? 0)];
+    const [toRead, toWrite] = [readAt + refreshMs, wroteAt + tallyEvery()];
+    if (verdict || failures > 0 || outcomes.length > 0 || now >= toRead || (tally && (kept || now >= toWrite))) start(waitUntil);
+    else if (!kept) [quietFrom, quietUntil] = [clock(), (tally || options.tally ? Math.min(toRead, toWrite) : toRead) + (offset ?? 0)];
   };
 
   const changed = (waitUntil?: WaitUntil): void => {
