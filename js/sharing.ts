@@ -526,7 +526,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     refresh(waitUntil) {
       pursue(waitUntil);
       // Somebody else may have probed meanwhile, or closed: a local store tells at once.
-      if (local && !closed && !arbitrates && look()[0] === DUE && own() >= busyUntil) void flow(false, false);
+      if (local && !closed && !arbitrates && look()[0] === DUE && own() >= busyUntil) void flow(false, true);
     },
     claim(at) {
       if (!arbitrates || closed || unread) return undefined;
