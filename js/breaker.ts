@@ -337,9 +337,9 @@ export class CircuitBreaker {
     if (this.#disposed) return -100;
     this.#placed();
     const shared = this.#shared;
-    shared?.refresh(waitUntil);
-    // One instant for both: what is not due when others would have to agree is not due a millisecond later.
+    // One instant for all: what is not due when others would have to agree is not due a millisecond later.
     const at = this.#clock();
+    shared?.refresh(at, waitUntil);
     const claimed = shared?.claim(at);
     if (claimed !== undefined) return claimed;
     const token = this.#ask(at);

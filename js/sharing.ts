@@ -95,7 +95,7 @@ export interface Shared {
   /** The first reading; a promise if the call has to wait. It rejects only where store errors are to be thrown, with `strict`. */
   first(waitUntil?: WaitUntil, strict?: boolean): Promise<void> | undefined;
   /** Before an admission that has to ask. */
-  refresh(waitUntil?: WaitUntil): void;
+  refresh(at: number, waitUntil?: WaitUntil): void;
   /** Asks for a probe where others have to agree: a token, or why not. Undefined: it is not due, or nobody has to be asked. */
   claim(at: number): Awaitable<number> | undefined;
   /** Takes a probe's outcome, to be judged in the store's text. False: judge it here. */
@@ -191,7 +191,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let unhide: (() => void) | undefined;
 
   const clock = (): number => own() + (offset ?? 0);
-  const look = () => inspect(member.handle(), clock());
+  const look = (at = clock()) => inspect(member.handle(), at);
   const pending = (): boolean => verdict || tally || outcomes.length > 0;
 
   const meet = (text: string | null | undefined, whole = false): void => {
@@ -523,15 +523,15 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
         if (unread || strict) without(error); // else an earlier call has waited as long
       });
     },
-    refresh(waitUntil) {
+    refresh(at, waitUntil) {
       pursue(waitUntil);
       // Somebody else may have probed meanwhile, or closed: a local store tells at once.
-      if (local && !closed && !arbitrates && look()[0] === DUE && own() >= busyUntil) void flow(false, true);
+      if (local && !closed && !arbitrates && look(at)[0] === DUE && own() >= busyUntil) void flow(false, true);
     },
     claim(at) {
       if (!arbitrates || closed || unread) return undefined;
       const due = (): number => {
-        const [state, , , , , , , , inFlight] = inspect(member.handle(), at);
+        const [state, , , , , , , , inFlight] = look(at);
         return state === DUE ? inFlight! : NaN;
       };
       let inFlight = due();
