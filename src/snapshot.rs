@@ -598,7 +598,9 @@ impl Snapshot {
             Phase::Closed => return,
             Phase::Open { until } => other_verdict |= replaced(until, policy.cap(until.moved(by), now)),
             Phase::HalfOpen { until, probing } => {
-                other_verdict |= replaced(until, policy.cap(*until, now));
+                if by == 0 {
+                    other_verdict |= replaced(until, policy.cap(*until, now));
+                }
                 probing.fit(by, policy.lease_until(now));
             }
         }

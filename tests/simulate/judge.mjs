@@ -285,7 +285,7 @@ export class Judge {
     if (person.awakeAt > askedAt) return;
     const { storeTimeoutMs, ticks } = world.schedule;
     // Also of a circuit that only the call's own reading, or a clock that moved on, made due.
-    const told = (world.kind === "local" || world.schedule.sync) && (call.probe || call.startedAt === undefined);
+    const told = (world.kind === "local" || world.schedule.sync) && (call.probe || call.startedAt === undefined || person.openAt === askedAt);
     const maybeDue = unread || told || stateAsked === "half_open" || (ticks > 0 && stateAsked === "open");
     const bound = (unread ? storeTimeoutMs : 0) + (maybeDue ? storeTimeoutMs : 0);
     const waited = world.now - askedAt;
