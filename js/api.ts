@@ -11,5 +11,6 @@ export { originKey, circuitKey } from "./key.js";
 export { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, isCircuitOpenError } from "./errors.js";
 export { memoryStore } from "./stores/memory.js";
 export type { Verdict, CallOutcome, Classify } from "./classify.js";
-export type { CircuitStore, Stored, Awaitable, WaitUntil } from "./sharing.js";
+export type { Awaitable, WaitUntil } from "./awaitable.js";
+export type { CircuitStore, Stored } from "./store.js";
 export type { CircuitState, RefusalReason, TransitionReason, Counts, Transition, BreakerEvents } from "./events.js";

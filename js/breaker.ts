@@ -2,6 +2,7 @@
 // One circuit and the calls it guards. The core decides; here a call is let in or refused, its outcome is handed over, and what
 // happened is told. A closed circuit that nobody watches costs one crossing a call, after the function has answered.
 
+import { type Awaitable, isThenable, type WaitUntil } from "./awaitable.js";
 import { either, started, timer } from "./calls.js";
 import { type CallOutcome, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
 import { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, whole, withoutStack } from "./errors.js";
@@ -13,7 +14,8 @@ import { type BreakerOptions, type CallOptions, type Config, type Home, OPTIONS,
 import { type CircuitPolicy, known, parsePolicy } from "./policy.js";
 import * as runtime from "./runtime.js";
 import { block, core, isProbe } from "./runtime.js";
-import { type Awaitable, type CircuitStore, isThenable, type ProbeOutcome, share, type Shared, type WaitUntil } from "./sharing.js";
+import { type ProbeOutcome, share, type Shared } from "./sharing.js";
+import type { CircuitStore } from "./store.js";
 
 /** A permit of `admit`. Give it back once, with how it went; later calls do nothing. */
 export interface Permit {

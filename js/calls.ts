@@ -1,6 +1,6 @@
 // The mechanics of one call: started so that it is always a promise, ended by a timer or by either of two signals.
 
-import type { Awaitable } from "./sharing.js";
+import type { Awaitable } from "./awaitable.js";
 
 /** Milliseconds a timer of the host can take at once; beyond, it would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;

@@ -1,6 +1,7 @@
 // What every CircuitStore promises, as checks that any runner can run, on any host.
 
-import type { Awaitable, CircuitStore, Stored } from "./sharing.js";
+import type { Awaitable } from "./awaitable.js";
+import type { CircuitStore, Stored } from "./store.js";
 
 /** A store to check. `other`: a second client of the same backend, as another process would have. `dispose` is called after each check. */
 export interface ContractSubject {

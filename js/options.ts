@@ -1,5 +1,6 @@
 // What can be asked of a breaker beside its policy, and of one call; and what circuits of one registry have in common.
 
+import type { Awaitable, WaitUntil } from "./awaitable.js";
 import type { CircuitBreaker } from "./breaker.js";
 import type { Classify } from "./classify.js";
 import { trusted, wallClock } from "./clock.js";
@@ -7,7 +8,8 @@ import { InvalidCircuitError, whole } from "./errors.js";
 import type { Listeners } from "./events.js";
 import { report } from "./host.js";
 import type { Rules } from "./policy.js";
-import type { Awaitable, CircuitStore, SharingOptions, WaitUntil } from "./sharing.js";
+import type { SharingOptions } from "./sharing.js";
+import type { CircuitStore } from "./store.js";
 
 /** Options of a breaker that are not its policy. */
 export interface BreakerOptions {

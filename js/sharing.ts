@@ -1,41 +1,13 @@
 // One circuit shared by many through a store: one loop for every kind of store, driven by what the store can do. What travels is the
 // opaque text of the core, and the core merges; here is only when to read and when to write. A store fault never reaches a call.
 
+import { type Awaitable, attempt, deadline, isThenable, keep, late, then, type WaitUntil } from "./awaitable.js";
+import { claims } from "./claims.js";
 import { StoreError } from "./errors.js";
 import { onPageHide } from "./host.js";
 import type { Rules } from "./policy.js";
-import { inspect, isProbe, source } from "./runtime.js";
-
-export type Awaitable<T> = T | PromiseLike<T>;
-export type WaitUntil = (work: Promise<unknown>) => void;
-
-/** What a store holds for a key. `now`: the store's own clock, if it has one; such a store tells it also where it holds nothing. */
-export interface Stored {
-  snapshot: string | null;
-  version: string | null;
-  now?: number;
-}
-
-/** Where circuits are kept. It knows keys, texts and versions and never looks inside a text. Anything may throw or reject: calls go on. */
-export interface CircuitStore {
-  /** `"atomic"`: `set` honours `ifVersion`. `"last_write"`: it does not. */
-  readonly consistency: "atomic" | "last_write";
-  /** Synchronous and of this device: read before anything is told, and the tally is kept as well. */
-  readonly local?: true;
-  /** How old a reading may become, unless `refreshMs` is given. Default 10,000. */
-  readonly refreshMs?: number;
-  /** The least time between two writes of one key. Default 0. */
-  readonly writeEveryMs?: number;
-  /** Null, or a null `snapshot`: it holds nothing. */
-  get(key: string): Awaitable<Stored | null>;
-  /** `ttlMs`: after it the text says nothing any more. `ifVersion`: write only if the stored one has this version; null: only if there is none. */
-  set(key: string, snapshot: string, options: { ttlMs: number; ifVersion?: string | null }): Awaitable<{ ok: boolean; version?: string | null }>;
-  delete?(key: string): Awaitable<void>;
-  /** Calls `listener` whenever somebody else writes. */
-  subscribe?(listener: (key: string, snapshot: string | null) => void): () => void;
-  /** Takes a lock that is the probe's lease itself, at least for `leaseMs`: what frees it, or null if somebody else has it. */
-  claim?(key: string, slot: number, leaseMs: number): Awaitable<(() => void) | null>;
-}
+import { inspect, source } from "./runtime.js";
+import { type CircuitStore, Line, type Stored } from "./store.js";
 
 export interface SharingOptions {
   readonly store: CircuitStore | undefined;
@@ -130,29 +102,22 @@ const TALLY_EVERY_MS = 1_000;
 const FAILURES_EVERY_MS = 250;
 /** How often those read who are refused because somebody else is probing. */
 const BUSY_EVERY_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
-/** To ask a local store costs next to nothing. */
-const LONGEST_LOCAL_WAIT_MS = 5_000;
 /** A write inside `waitUntil` may wait this long for its turn. */
 const PATIENCE_MS = 5_000;
-/** A lock is let go when everybody has heard what its probe decided. */
-const LINGER_MS = 100;
 
 export function share(key: string, store: CircuitStore, options: SharingOptions & Rules & { readonly clock: () => number }, member: Member): Shared {
-  // Intervals are measured by the own clock, the circuit lives by the store's, where it has one.
   const { clock: own, storeTimeoutMs, refreshMs } = options;
   const local = store.local === true;
   const atomic = store.consistency === "atomic";
   const shared = !options.advice;
   const arbitrates = shared && options.probeLimit !== null && (atomic || store.claim !== undefined);
   const tellsProbes = shared && !arbitrates && local;
+  // What was decided before the store's clock was known moves to it.
+  const line = new Line(key, store, own, storeTimeoutMs, (ahead) => member.shift(ahead));
+  const { clock } = line;
 
   let unread = true;
   let closed = false;
-  /** What the store's clock shows more than the own one. */
-  let offset: number | undefined;
-  /** How long the answer took that told it best. */
-  let known = Infinity;
   /** The last text seen in the store. */
   let last: string | undefined;
   /** It lacks a verdict that we had. */
@@ -167,30 +132,17 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let uncertain: { version: string | null; text: string } | undefined;
   /** What a write says that has not been answered: to be said again, unless it is. */
   let said = NOTHING;
-  /** The text that is on its way. */
-  let sending: string | undefined;
   /** Between these, by the circuit's clock, a success asks for nothing. */
   let quietFrom = -Infinity;
   let quietUntil = -Infinity;
-  let readAt = -Infinity;
-  let wroteAt = -Infinity;
   let lookedAt = -Infinity;
-  let failures = 0;
-  let fault: StoreError | undefined;
-  /** Not before, after failures. */
-  let retryAt = -Infinity;
   /** An exchange is under way; one that has not come back by then is given up. */
   let busyUntil = -Infinity;
   let busySince = -Infinity;
-  let answeredAt = -Infinity;
   let turn = 0;
-  /** Probes that have been asked for. */
-  let claiming = 0;
-  const locks = new Map<number, { release: () => void; until: number }>();
   let unsubscribe: (() => void) | undefined;
   let unhide: (() => void) | undefined;
 
-  const clock = (): number => own() + (offset ?? 0);
   const look = (at = clock()) => inspect(member.handle(), at);
   const pending = (): boolean => verdict || tally || outcomes.length > 0;
 
@@ -203,11 +155,10 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     if (bits & ADOPTED) verdict = tally = false; // what was to be said is no longer so
   };
 
-  const failed = (error: unknown): void => {
-    retryAt = own() + Math.min(500 * 2 ** ++failures, local ? LONGEST_LOCAL_WAIT_MS : LONGEST_WAIT_MS);
+  const failed = (error: unknown, operation?: StoreError["operation"]): void => {
+    const first = line.failed(error, operation);
     quietUntil = -Infinity;
-    fault = error instanceof StoreError ? error : new StoreError("get", key, error);
-    if (failures === 1) member.failed(fault.cause);
+    if (first) member.failed(line.fault!.cause);
     for (const outcome of outcomes.splice(0)) member.settle(outcome); // nobody else will judge them
   };
 
@@ -223,53 +174,13 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     quietUntil = -Infinity;
   };
 
-  const works = (): void => {
-    answeredAt = own();
-    failures = 0;
-    retryAt = -Infinity;
-    fault = undefined;
-  };
-
-  /** One operation. An answer after its time says nothing: the process may have slept. */
-  const ask = <T>(operation: StoreError["operation"], work: () => Awaitable<T>, patient = false): Awaitable<T> => {
-    const since = own();
-    const within = (): Awaitable<T> => {
-      const answer = work();
-      return patient && isThenable(answer) ? deadline(answer, 10 * storeTimeoutMs) : answer;
-    };
-    const wrong = (error: unknown): never => {
-      throw new StoreError(operation, key, error);
-    };
-    return then(attempt(within, wrong), (answer) => (own() - since > 10 * storeTimeoutMs ? wrong(late(10 * storeTimeoutMs)) : answer));
-  };
-
-  const read = (patient = false): Awaitable<Stored | null> => {
-    const since = (readAt = own());
-    return then(ask("get", () => store.get(key), patient), (found) => {
-      const back = own();
-      const age = back - since;
-      if (found?.now !== undefined && age <= Math.max(storeTimeoutMs, 2 * known)) {
-        const ahead = Math.round(found.now - (since + back) / 2);
-        if (offset === undefined) member.shift(ahead); // what was decided before the clock was known
-        offset = ahead;
-        quietUntil = -Infinity;
-        known = Math.min(known, age);
-      }
-      return found;
-    });
-  };
-
-  const write = (text: string, version: string | null, patient = false): Awaitable<boolean> => {
-    wroteAt = own();
-    sending = text;
-    const ifVersion = atomic ? { ifVersion: version } : {};
-    return then(ask("set", () => store.set(key, text, { ttlMs: ttl(), ...ifVersion }), patient), ({ ok }) => {
+  const write = (text: string, version: string | null, patient = false): Awaitable<boolean> =>
+    then(line.set(text, version, ttl(), patient), (ok) => {
       if (!ok) return false;
       last = text; // what comes back from the store is no news
       behind = false;
       return true;
     });
-  };
 
   const ttl = (): number => {
     const [state, held, , , until] = look();
@@ -280,21 +191,22 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   /** Only an open verdict that is not due is ever said again, and once per staleness of the store: else old verdicts would come back. */
   const repair = (lacks: boolean): void => {
-    if (!shared || !lacks || own() - wroteAt < Math.max(refreshMs, store.refreshMs ?? 0)) return;
+    if (!shared || !lacks || own() - line.wroteAt < Math.max(refreshMs, store.refreshMs ?? 0)) return;
     const [state, , , , until] = look();
     if (state === OPEN && until! > clock()) decided();
   };
 
   /** Reads, meets what comes, and writes if there is still something to say. `patient`: somebody keeps the promise alive, so it may have a timer. */
   const exchange = (patient: boolean, mine: number, tries = 4): Awaitable<void> =>
-    then(read(patient), (found) => {
+    then(line.get(patient), (found) => {
       if (mine !== turn) return;
       if (unread) join();
+      quietUntil = -Infinity;
       meet(found?.snapshot);
       const version = found?.version ?? null;
       repair(found?.snapshot == null || behind);
       if (tally && look()[0] !== CLOSED) tally = false; // an outcome from before it opened
-      if (member.handle() < 0) return works();
+      if (member.handle() < 0) return line.works();
 
       if (uncertain?.version !== version) uncertain = undefined; // what it was to replace is gone
       const outcome = verdict || tally ? undefined : outcomes[0];
@@ -303,7 +215,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       if (outcome && !text) member.settle(outcomes.shift()!); // stale
       if (!text || text === found?.snapshot) {
         if (text) verdict = tally = false;
-        return works();
+        return line.works();
       }
       said = { verdict, tally };
       if (options.tally && !outcome) uncertain = { version, text };
@@ -321,7 +233,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
             if (tries > 1) return exchange(patient, mine, tries - 1);
             throw new StoreError("set", key, new Error("The store refuses every write"));
           }
-          works();
+          line.works();
           said = NOTHING;
           if (outcome && outcomes[0] === outcome) member.commit(outcomes.shift()!);
           else if (options.tally) member.adopt(text, false);
@@ -333,7 +245,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   /** Exchanges, when the store and its failures allow it, and again while there is something new to say. */
   const flow = (patient: boolean, urgent: boolean, tries = 3): Awaitable<void> => {
     const pace = options.tally && !verdict && outcomes.length === 0 && !urgent ? tallyEvery() : (store.writeEveryMs ?? 0);
-    const wait = Math.max(wroteAt + (pending() ? pace : 0), urgent ? -Infinity : retryAt) - own();
+    const wait = Math.max(line.wroteAt + (pending() ? pace : 0), urgent ? -Infinity : line.retryAt) - own();
     if (wait > 0 && !(patient && wait <= PATIENCE_MS)) return;
     const go = (): Awaitable<void> => {
       const mine = ++turn;
@@ -359,8 +271,8 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       sayAgain();
       turn++;
       busyUntil = -Infinity;
-      if (answeredAt <= busySince) {
-        failed(new StoreError("get", key, late(20 * storeTimeoutMs)));
+      if (line.answeredAt <= busySince) {
+        failed(late(20 * storeTimeoutMs));
         if (!urgent) return;
       }
     }
@@ -381,13 +293,16 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const pursue = (waitUntil?: WaitUntil): void => {
     if (unread) return;
     const now = own();
-    if (now < lookedAt) readAt = wroteAt = retryAt = busyUntil = -Infinity; // the clock was set back
+    if (now < lookedAt) {
+      line.setBack();
+      busyUntil = -Infinity;
+    }
     lookedAt = now;
-    if (now < retryAt) return;
+    if (now < line.retryAt) return;
     const kept = options.tally && (waitUntil ?? options.waitUntil ?? source?.waitUntil) !== undefined;
-    const [toRead, toWrite] = [readAt + refreshMs, wroteAt + tallyEvery()];
-    if (verdict || failures > 0 || outcomes.length > 0 || now >= toRead || (tally && (kept || now >= toWrite))) start(waitUntil);
-    else if (!kept) [quietFrom, quietUntil] = [clock(), (tally || options.tally ? Math.min(toRead, toWrite) : toRead) + (offset ?? 0)];
+    const [toRead, toWrite] = [line.readAt + refreshMs, line.wroteAt + tallyEvery()];
+    if (verdict || line.fault || outcomes.length > 0 || now >= toRead || (tally && (kept || now >= toWrite))) start(waitUntil);
+    else if (!kept) [quietFrom, quietUntil] = [clock(), (tally || options.tally ? Math.min(toRead, toWrite) : toRead) + line.ahead];
   };
 
   const changed = (waitUntil?: WaitUntil): void => {
@@ -398,10 +313,10 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
 
   const join = (): void => {
     unread = false;
-    readAt = own();
+    line.readAt = own();
     if (unsubscribe || closed) return;
     const heard = (of: string, text: string | null): void => {
-      if (of !== key || text === null || text === sending) return;
+      if (of !== key || text === null || text === line.sending) return;
       meet(text);
       repair(behind);
       if (verdict) start(undefined);
@@ -410,80 +325,16 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     if (local) unhide = onPageHide(() => pending() && start(undefined, true));
   };
 
-  /** The store gives no answer: what an outage means for a probe. */
-  const outage = (token = member.admit()): number => {
-    if (options.onStoreError === "continue" || !isProbe(token)) return token;
-    member.giveBack(token);
-    if (options.onStoreError === "throw") throw fault;
-    return BUSY;
-  };
-
-  /** A probe is in the store's text before it starts: of two that try at once one finds the text changed. */
-  const claimByVersion = (state: Claim, tries: number): Awaitable<number> =>
-    then(read(), (found) => {
-      if (state.over) return BUSY;
-      works();
-      meet(found?.snapshot);
-      const token = member.admit();
-      if (!isProbe(token)) return token;
-      state.token = token;
-      const generation = (state.generation = look()[11]!);
-      const since = (state.since = clock());
-      return then(write(member.seal(), found?.version ?? null), (ok) => {
-        if (state.over) return BUSY;
-        // Meanwhile somebody may have decided otherwise, or the process slept until the lease was over.
-        if (ok && look()[11] === generation && clock() - since < options.leaseMs) return token;
-        member.giveBack(token);
-        state.token = undefined;
-        return tries > 1 ? claimByVersion(state, tries - 1) : BUSY;
-      });
-    });
-
-  /** Holding the lock of a slot is the claim; the store is read once more before the probe starts. */
-  const claimByLock = (state: Claim, slot: number): Awaitable<number> => {
-    if (slot >= options.probeLimit!) return BUSY;
-    return then(ask("claim", () => store.claim!(key, slot, options.leaseMs)), (release) => {
-      if (!release) return state.over ? BUSY : claimByLock(state, slot + 1);
-      return then(attempt(read, failed), (found) => {
-        meet(found?.snapshot);
-        const token = state.over ? BUSY : member.admit();
-        if (isProbe(token)) locks.set(token, { release, until: clock() + options.leaseMs });
-        else release();
-        return token;
-      });
-    });
-  };
-
-  const claim = (): Awaitable<number> => {
-    for (const [token, { until }] of locks) if (clock() >= until) unlock(token);
-    const state: Claim = { token: undefined, since: 0, generation: 0, over: false };
-    const lost = (error: unknown): number => {
-      state.over = true;
-      failed(error instanceof StoreError ? error : new StoreError("claim", key, error));
-      const { token } = state;
-      if (token !== undefined && (look()[11] !== state.generation || clock() - state.since >= options.leaseMs)) {
-        member.giveBack(token);
-        return outage();
-      }
-      return outage(token);
-    };
-    const answer = attempt(() => (atomic ? claimByVersion(state, 4) : claimByLock(state, 0)), lost);
-    claiming++;
-    const done = (token: number): number => {
-      claiming--;
-      return token;
-    };
-    if (!isThenable(answer)) return done(answer);
-    return deadline(answer, storeTimeoutMs).catch(lost).then(done, (error) => {
-      done(BUSY);
-      throw error;
-    });
-  };
-
-  const unlock = (token: number): void => {
-    locks.get(token)?.release();
-    locks.delete(token);
-  };
+  const probes = claims({
+    line,
+    options,
+    failed,
+    generation: () => look()[11]!,
+    admit: () => member.admit(),
+    giveBack: (token) => member.giveBack(token),
+    meet: (found) => meet(found?.snapshot),
+    write: (version) => write(member.seal(), version),
+  });
 
   return {
     local,
@@ -492,23 +343,23 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
     },
     clock,
     get fault() {
-      return fault;
+      return line.fault;
     },
     first(waitUntil, strict = false) {
       unread = false; // a store that calls back finds it read
       const without = (error: unknown): void => {
         failed(error);
         join();
-        if (strict && options.onStoreError === "throw") throw fault;
+        if (strict && options.onStoreError === "throw") throw line.fault;
       };
       const met = (found: Stored | null): void => {
-        works();
+        line.works();
         join();
         meet(found?.snapshot, local);
       };
       let reading: Awaitable<Stored | null>;
       try {
-        reading = read();
+        reading = line.get();
         if (!isThenable(reading)) return void met(reading);
       } catch (error) {
         return attempt(() => without(error), (thrown) => Promise.reject(thrown)) as Promise<void> | undefined;
@@ -536,21 +387,21 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       };
       let inFlight = due();
       if (inFlight !== inFlight) return undefined;
-      if (own() < retryAt) return outage();
-      if (inFlight + claiming >= options.probeLimit! && own() - readAt >= Math.min(refreshMs, BUSY_EVERY_MS)) {
+      if (own() < line.retryAt) return probes.outage();
+      if (inFlight + probes.asking >= options.probeLimit! && own() - line.readAt >= Math.min(refreshMs, BUSY_EVERY_MS)) {
         start(undefined);
         inFlight = due(); // a synchronous store has told already
         if (inFlight !== inFlight) return undefined;
       }
-      if (inFlight + claiming < options.probeLimit!) return claim();
+      if (inFlight + probes.asking < options.probeLimit!) return probes.ask();
       return inFlight < options.probeLimit! ? BUSY : undefined;
     },
     judge(outcome) {
       const { token, waitUntil } = outcome;
-      if (locks.has(token)) setTimeout(() => unlock(token), LINGER_MS);
+      probes.release(token);
       // Somebody may have decided since: a local store tells at once.
-      if (local && !closed) attempt(() => then(read(), (found) => meet(found?.snapshot)), failed);
-      if (!arbitrates || !atomic || closed || own() < retryAt) return false;
+      if (local && !closed) attempt(() => then(line.get(), (found) => meet(found?.snapshot)), failed);
+      if (!arbitrates || !atomic || closed || own() < line.retryAt) return false;
       outcomes.push(outcome);
       quietUntil = -Infinity;
       start(waitUntil);
@@ -575,7 +426,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
         closed = true;
         unsubscribe?.();
         unhide?.();
-        for (const token of [...locks.keys()]) unlock(token);
+        probes.close();
       };
       if (!work) return void end();
       const ended = Promise.resolve(work).then(end);
@@ -583,49 +434,4 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       return ended;
     },
   };
-}
-
-interface Claim {
-  token: number | undefined;
-  since: number;
-  generation: number;
-  over: boolean;
-}
-
-const late = (ms: number): Error => new Error(`The store did not answer within ${ms} ms`);
-
-export const isThenable = <T>(value: Awaitable<T> | undefined): value is PromiseLike<T> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === "function";
-
-/** Goes on at once with what is there at once. */
-function then<T, R>(value: Awaitable<T>, next: (value: T) => Awaitable<R>): Awaitable<R> {
-  return isThenable(value) ? Promise.resolve(value).then(next) : next(value);
-}
-
-function attempt<T>(work: () => Awaitable<T>, failed: (error: unknown) => T | void): Awaitable<T> {
-  try {
-    const result = work();
-    return (isThenable(result) ? Promise.resolve(result).then(undefined, failed) : result) as Awaitable<T>;
-  } catch (error) {
-    return failed(error) as T;
-  }
-}
-
-function deadline<T>(work: PromiseLike<T>, ms: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const id = setTimeout(() => reject(late(ms)), ms);
-    work.then(
-      (value) => (clearTimeout(id), resolve(value)),
-      (error) => (clearTimeout(id), reject(error)),
-    );
-  });
-}
-
-/** Hands work to whoever keeps it alive, if somebody does. */
-function keep(work: PromiseLike<unknown>, keeper: WaitUntil | undefined): void {
-  try {
-    keeper?.(Promise.resolve(work));
-  } catch {
-    // Outside a request there is nobody to keep it.
-  }
 }

@@ -1,6 +1,7 @@
 // For tests of code that uses a circuit or keeps it: a clock that moves when told, a store that fails when told, what a store promises.
 
-import type { Awaitable, CircuitStore } from "./sharing.js";
+import type { Awaitable } from "./awaitable.js";
+import type { CircuitStore } from "./store.js";
 
 export { storeContract, type ContractCheck, type ContractSubject } from "./contract.js";
 

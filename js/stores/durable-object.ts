@@ -1,7 +1,7 @@
 // Cloudflare Durable Objects: isolates everywhere share a circuit exactly. Each circuit is an object of its own, which compares and sets.
 
 import { InvalidCircuitError } from "../errors.js";
-import type { CircuitStore, Stored } from "../sharing.js";
+import type { CircuitStore, Stored } from "../store.js";
 
 /** The part of a Durable Object namespace that is used. */
 export interface ObjectNamespace<Id = unknown> {

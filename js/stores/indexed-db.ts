@@ -2,7 +2,7 @@
 
 import { wallClock } from "../clock.js";
 import { InvalidCircuitError } from "../errors.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 
 export interface IndexedDbOptions {
   /** The database, which is the store's own and made when it is first needed. Default `"tripcurve"`. */

@@ -1,6 +1,6 @@
 // Cloudflare Workers KV: many isolates and places learn of an outage, within a minute or so.
 
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 
 /** The part of a KV namespace that is used. */
 export interface KvNamespace {

@@ -1,7 +1,7 @@
 // The browser's localStorage: the circuit survives a reload and is the same in every tab of the origin. And sessionStorage, for one tab.
 
 import { wallClock } from "../clock.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 
 export interface WebStorageOptions {
   /** What the keys begin with. Default `"tripcurve:"`. */

@@ -1,7 +1,7 @@
 // Circuits shared within one process, and the store that tests are written against.
 
 import { wallClock } from "../clock.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 
 /**
  * Keeps circuits in memory: several breakers of one process then share one circuit. Synchronous, atomic, notifies at once.

@@ -1,7 +1,7 @@
 // What both Redis stores have in common: one constant script that reads, or compares and sets. It sees keys, texts and versions, no rules.
 
 import { InvalidCircuitError } from "../errors.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 
 // A circuit is a hash of `version` and `text`. A version is the server's time and a random mark of the write: it never comes again, also
 // after the key expired or was deleted, nor when the server's clock is set back. A text is answered with a mark before it, so that no

@@ -1,7 +1,7 @@
 // Redis and what speaks its language (Valkey, KeyDB, a cluster of them): the processes of a service share their circuits.
 
 import { InvalidCircuitError } from "../errors.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 import { PREFIX, hasMethods, scriptStore, type RedisStoreOptions, type ScriptClient } from "./redis-script.js";
 
 /** The part of node-redis (`redis`) that is used: a client, a pool or a cluster. */

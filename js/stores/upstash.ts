@@ -1,7 +1,7 @@
 // Redis over HTTP, by Upstash's REST client: for edge workers, which can keep no connection.
 
 import { InvalidCircuitError } from "../errors.js";
-import type { CircuitStore } from "../sharing.js";
+import type { CircuitStore } from "../store.js";
 import { hasMethods, scriptStore, type RedisStoreOptions } from "./redis-script.js";
 
 /** The part of a client of `@upstash/redis` that is used. */
