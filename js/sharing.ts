@@ -387,7 +387,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       };
       let inFlight = due();
       if (inFlight !== inFlight) return undefined;
-      if (own() < line.retryAt) return probes.outage();
+      if (!local && own() < line.retryAt) return probes.outage();
       if (inFlight + probes.asking >= options.probeLimit! && own() - line.readAt >= Math.min(refreshMs, BUSY_EVERY_MS)) {
         start(undefined);
         inFlight = due(); // a synchronous store has told already

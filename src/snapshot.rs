@@ -596,10 +596,15 @@ impl Snapshot {
         }
         match &mut self.phase {
             Phase::Closed => return,
-            Phase::Open { until } => other_verdict |= replaced(until, policy.cap(until.moved(by), now)),
+            Phase::Open { until } => {
+                let end = policy.cap(until.moved(by), now);
+                other_verdict |= end != *until; // another end is another verdict
+                *until = end;
+            }
             Phase::HalfOpen { until, probing } => {
-                if by == 0 {
-                    other_verdict |= replaced(until, policy.cap(*until, now));
+                if by == 0 && *until > policy.cap(*until, now) {
+                    other_verdict = true;
+                    *until = now;
                 }
                 probing.fit(by, policy.lease_until(now));
             }
@@ -608,9 +613,4 @@ impl Snapshot {
             self.decide(now);
         }
     }
-}
-
-/// Another end is another verdict.
-fn replaced(until: &mut Time, end: Time) -> bool {
-    core::mem::replace(until, end) != end
 }

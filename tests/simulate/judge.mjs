@@ -393,7 +393,7 @@ export class Judge {
     for (const other of world.people) {
       const { verdict } = other;
       if (other === person || other.dead || other.frozen || other.inTrouble()) continue;
-      if (verdict?.state !== "open" || now >= verdict.until || !this.#lacks(person, verdict)) continue;
+      if (!this.#isOpen(verdict) || now >= verdict.until || !this.#lacks(person, verdict)) continue;
       const held = now - Math.max(other.heldAt, other.awakeAt, person.awakeAt, store.corruptedAt + late);
       if (held > 2 * late) world.fail("erased", `P${person.index} admits as closed, P${other.index} has held an open verdict for ${held} ms`);
     }
@@ -420,7 +420,7 @@ export class Judge {
       world.fail("outcome_wasted", `P${person.index}: admitted and settled while closed, no verdict since, counts nothing`);
     }
     // Where the store judges the outcome is told later, and of two probes nobody knows whose it is.
-    const calm = !jump && !skew && !shadow && !person.inTrouble() && (world.kind === "local" || (world.atomic && probeLimit === 1));
+    const calm = !jump && !skew && !shadow && !person.inTrouble() && !this.#verdicts.get(person.verdict?.id)?.alone && (world.kind === "local" || (world.atomic && probeLimit === 1));
     if (probe && calm && news < call.startedAt - (probeLimit === 1 ? 0 : 60) && now < call.startedAt + leaseMs - 1_500) {
       world.fail("probe_wasted", `P${person.index}: a probe of ${now - call.startedAt} ms, no verdict since, counts nothing`);
     }
