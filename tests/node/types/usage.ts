@@ -1,6 +1,6 @@
 // Compiled, never run: what a strict project of a user's may write, and two mistakes its compiler must see.
 import {
-  CircuitBreaker, CircuitRegistry, isCircuitOpenError, memoryStore, presets, wrapFetch,
+  CircuitBreaker, CircuitRegistry, isCircuitOpenError, memoryStore, presets, StoreError, wrapFetch,
   type BreakerEvents, type CircuitPolicy, type CircuitStore, type Classify, type GuardedFetch, type Inspection,
 } from "tripcurve";
 import { localStorageStore } from "tripcurve/stores/local-storage";
@@ -24,6 +24,10 @@ export async function main(error: unknown, env: { KV: { get(k: string): Promise<
   const a = await b.admit();
   if (a.kind === "rejected") console.log(a.reason); else a.settle({ verdict: "failure", retryAt: 5 });
   kvStore(env.KV);
+  new CircuitBreaker("c", {}, { store, share: "tally", adopt: "never", onStoreError: "throw", storeTimeoutMs: 50, refreshMs: 5_000 });
+  if (error instanceof StoreError) { const operation: "get" | "set" | "claim" = error.operation; console.log(operation, error.key, error.callError); }
+  // @ts-expect-error unknown way of sharing
+  new CircuitBreaker("d", {}, { store, share: "all" });
   { using x = new CircuitBreaker("b"); x.reset(); }
   { await using x = new Mine(); x.reset(); }
   // @ts-expect-error misspelt
