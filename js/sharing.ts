@@ -138,6 +138,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   let lookedAt = -Infinity;
   /** An exchange is under way; one that has not come back by then is given up. */
   let busyUntil = -Infinity;
+  /** Ahead of the clock while it waits for its turn. */
   let busySince = -Infinity;
   let turn = 0;
   let unsubscribe: (() => void) | undefined;
@@ -242,14 +243,20 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       );
     });
 
+  /** When the next exchange may begin. */
+  const opening = (urgent: boolean): number => {
+    const pace = options.tally && !verdict && outcomes.length === 0 && !urgent ? tallyEvery() : (store.writeEveryMs ?? 0);
+    return Math.max(pending() ? line.wroteAt + pace : -Infinity, urgent ? -Infinity : line.retryAt);
+  };
+
   /** Exchanges, when the store and its failures allow it, and again while there is something new to say. */
   const flow = (patient: boolean, urgent: boolean, tries = 3): Awaitable<void> => {
-    const pace = options.tally && !verdict && outcomes.length === 0 && !urgent ? tallyEvery() : (store.writeEveryMs ?? 0);
-    const wait = Math.max(line.wroteAt + (pending() ? pace : 0), urgent ? -Infinity : line.retryAt) - own();
+    const wait = opening(urgent) - own();
     if (wait > 0 && !(patient && wait <= PATIENCE_MS)) return;
     const go = (): Awaitable<void> => {
       const mine = ++turn;
       sayAgain();
+      line.unanswered = true;
       busySince = own();
       busyUntil = busySince + 20 * storeTimeoutMs;
       return then(attempt(() => exchange(patient, mine), (error) => (mine === turn ? failed(error) : undefined)), () => {
@@ -259,19 +266,24 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
       });
     };
     if (wait <= 0) return go();
-    busyUntil = own() + wait + storeTimeoutMs;
-    return new Promise<void>((resolve) => setTimeout(resolve, wait)).then(go);
+    const mine = ++turn;
+    line.unanswered = false;
+    busySince = own() + wait;
+    busyUntil = busySince + storeTimeoutMs;
+    return new Promise<void>((resolve) => setTimeout(resolve, wait)).then(() => (mine === turn ? go() : undefined));
   };
 
   const start = (waitUntil: WaitUntil | undefined, urgent = false): void => {
-    // What was decided does not wait as long for an answer that may never come as a mere reading does.
-    const patience = verdict || outcomes.length > 0 ? busySince + 2 * storeTimeoutMs : busyUntil;
-    if (closed || own() < Math.min(busyUntil, patience)) return;
+    const now = own();
+    // What was decided does not wait as long for an answer that may never come as a mere reading does, nor for the turn of a tally.
+    const decided = verdict || outcomes.length > 0;
+    const patience = now < busySince ? opening(urgent) : busySince + 2 * storeTimeoutMs;
+    if (closed || now < (decided ? Math.min(busyUntil, patience) : busyUntil)) return;
     if (busyUntil > -Infinity) {
       sayAgain();
       turn++;
       busyUntil = -Infinity;
-      if (line.answeredAt <= busySince) {
+      if (line.unanswered) {
         failed(late(20 * storeTimeoutMs));
         if (!urgent) return;
       }

@@ -53,7 +53,8 @@ export class Line {
   retryAt = -Infinity;
   readAt = -Infinity;
   wroteAt = -Infinity;
-  answeredAt = -Infinity;
+  /** An exchange has begun, and nothing has come back since. */
+  unanswered = false;
   /** The text that is on its way. */
   sending: string | undefined;
 
@@ -98,7 +99,7 @@ export class Line {
   }
 
   works(): void {
-    this.answeredAt = this.#own();
+    this.unanswered = false;
     this.#failures = 0;
     this.retryAt = -Infinity;
     this.fault = undefined;

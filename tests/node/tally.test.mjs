@@ -143,3 +143,30 @@ test("with waitUntil the last batch of a request is written within it", async ()
   await other.succeed();
   assert.equal(other.counts().calls, 21);
 });
+
+test("a batch waits for its second once, however many calls come; what is decided meanwhile does not wait, and takes its place", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: T });
+  const clock = () => Date.now();
+  const store = atomicStore(clock);
+  const { breaker, succeed } = memberOf(store, { clock, waitUntil: () => {} });
+  const asked = () => store.calls.map(({ operation }) => operation).join();
+  await succeed();
+  await settled();
+  assert.equal(asked(), "get,get,set", "the first reading, the first batch");
+  for (let i = 0; i < 10; i++) {
+    t.mock.timers.tick(10);
+    await succeed();
+    await settled();
+  }
+  assert.equal(asked(), "get,get,set");
+  t.mock.timers.tick(10);
+  breaker.force("open");
+  await settled();
+  assert.equal(asked(), "get,get,set,get,set", "the verdict is there at once");
+  for (let i = 0; i < 30; i++) {
+    t.mock.timers.tick(100);
+    await settled();
+  }
+  assert.equal(asked(), "get,get,set,get,set", "what the batch waited for is done");
+  assert.ok((await store.get("shared")).snapshot.startsWith(breaker.snapshot()), "with the mark of the batch behind it");
+});
