@@ -1,6 +1,6 @@
 // Workers KV with what the simulator lacks: stale copies, cached misses, one write a second (reports R10 and R15).
 import assert from "node:assert/strict";
-import test from "node:test";
+import { describe, test } from "node:test";
 import { CircuitBreaker } from "tripcurve";
 import { kvStore } from "tripcurve/stores/kv";
 import { fakeClock, storeContract } from "tripcurve/testing";
@@ -34,7 +34,10 @@ function world(clock = fakeClock(T)) {
   };
 }
 
-for (const { name, run } of storeContract(() => kvStore(new LaggyKv(() => Date.now()).at("here")))) test(`a place of its own: ${name}`, run);
+// At once: each check uses keys of its own, and waits for the second of each.
+describe("what every store promises, in one place", { concurrency: true }, () => {
+  for (const { name, run } of storeContract(() => kvStore(new LaggyKv(Date.now).at("here")))) test(name, run);
+});
 
 /** A hundred calls in a second; the service fails three times meanwhile. */
 async function restless({ call }, pass) {

@@ -1,10 +1,9 @@
-// Browser storage and Workers KV, each with what its real one does to people.
+// Browser storage, each kind with what its real one does to people.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import test from "node:test";
 import { CircuitBreaker } from "tripcurve";
 import { indexedDbStore } from "tripcurve/stores/indexed-db";
-import { kvStore } from "tripcurve/stores/kv";
 import { localStorageStore } from "tripcurve/stores/local-storage";
 import { fakeClock } from "tripcurve/testing";
 import { B0, outcomeOf, repeat, ticks } from "./help.mjs";
@@ -165,135 +164,4 @@ test("a host without IndexedDB says so with the first reading, and the circuit l
 
 test("a database without a name is refused when the store is made", () => {
   for (const name of ["", null, 5]) assert.throws(() => indexedDbStore({ name }), { code: "ERR_INVALID_CIRCUIT", field: "name", value: name });
-});
-
-// ---- Workers KV
-
-/** KV as in production: one write a second for each key (429), no expiry under a minute (400), readings and misses up to a minute old. */
-function fakeKv(clock) {
-  const kv = { values: new Map(), puts: [], refused: 0 };
-  const seen = new Map();
-  kv.get = async (key) => {
-    const cached = seen.get(key);
-    if (cached && clock() - cached.at < 60_000) return cached.value;
-    const value = kv.values.get(key) ?? null;
-    seen.set(key, { value, at: clock() });
-    return value;
-  };
-  kv.put = async (key, value, { expirationTtl } = {}) => {
-    if (expirationTtl < 60) throw new Error("KV PUT failed: 400 Invalid expiration_ttl");
-    const last = kv.puts.at(-1);
-    if (last && clock() - last.at < 1_000) {
-      kv.refused++;
-      throw new Error("KV PUT failed: 429 Too Many Requests");
-    }
-    kv.puts.push({ key, value, expirationTtl, at: clock() });
-    kv.values.set(key, value);
-  };
-  kv.delete = async (key) => void kv.values.delete(key);
-  return kv;
-}
-
-test("KV takes at most one write a second, and the last one holds the final state (R10 a)", async () => {
-  const clock = fakeClock(T);
-  const kv = fakeKv(clock);
-  const { breaker, told } = tab({ clock, store: kvStore(kv), policy: { openMs: 100, minimumCalls: 2 } });
-  const states = new Set();
-  for (let i = 0; i < 100; i++) {
-    const { error } = await outcomeOf(breaker.run(() => (i % 20 < 10 ? down() : "fine")));
-    assert.ok(!error || error.message === "down" || error.code === "ERR_CIRCUIT_OPEN");
-    states.add(breaker.state);
-    await ticks(20);
-    clock.advance(10);
-  }
-  assert.deepEqual([...states].sort(), ["closed", "open"]);
-  assert.ok(kv.puts.length <= 2, `${kv.puts.length} writes`);
-  clock.advance(1_000);
-  await breaker.flush();
-  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
-  assert.deepEqual([kv.refused, told], [0, []]);
-});
-
-test("what waits for its second is written inside waitUntil (R10)", async () => {
-  const kv = fakeKv(Date.now);
-  const works = [];
-  const { breaker } = tab({ clock: Date.now, store: kvStore(kv), waitUntil: (work) => works.push(work) });
-  breaker.force("open");
-  await ticks(20);
-  breaker.reset();
-  breaker.force("open");
-  await Promise.all(works);
-  assert.equal(kv.puts.length, 2);
-  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
-  assert.ok(kv.puts[1].at - kv.puts[0].at >= 1_000);
-});
-
-test("without waitUntil it is written with the next call", async () => {
-  const clock = fakeClock(T);
-  const kv = fakeKv(clock);
-  const { breaker } = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
-  breaker.force("open");
-  await ticks(20);
-  breaker.reset();
-  await ticks(20);
-  assert.equal(kv.puts.length, 1);
-  clock.advance(1_000);
-  await breaker.run(() => 1);
-  await ticks(20);
-  assert.equal(kv.values.get("tripcurve:http.shop"), breaker.snapshot());
-});
-
-test("a write another isolate made impossible is made later", async () => {
-  const clock = fakeClock(T);
-  const kv = fakeKv(clock);
-  const one = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
-  const two = tab({ clock, store: kvStore(kv), policy: { openMs: 60_000 } });
-  one.breaker.reset();
-  await ticks(20);
-  clock.advance(10);
-  two.breaker.force("open");
-  await ticks(20);
-  assert.equal(kv.refused, 1);
-  clock.advance(2_000);
-  await outcomeOf(two.breaker.run(() => 1));
-  await ticks(20);
-  assert.equal(kv.values.get("tripcurve:http.shop"), two.breaker.snapshot());
-});
-
-test("KV never expires in less than a minute, and never before the circuit is through with it (R10 b, R15)", async () => {
-  for (const openMs of [1_000, 59_000, 600_000, 7_200_000, 30 * 86_400_000]) {
-    const clock = fakeClock(T);
-    const kv = fakeKv(clock);
-    const { breaker } = tab({ clock, store: kvStore(kv), policy: { openMs, maxOpenMs: Math.max(openMs, 300_000) } });
-    breaker.force("open");
-    await ticks(20);
-    const [{ expirationTtl }] = kv.puts;
-    assert.ok(Number.isInteger(expirationTtl) && expirationTtl >= 60 && expirationTtl * 1_000 >= openMs + B0.probeLeaseMs, `${expirationTtl}`);
-  }
-});
-
-test("a healthy circuit reads KV once a minute and never writes", async () => {
-  const clock = fakeClock(T);
-  const kv = fakeKv(clock);
-  let gets = 0;
-  const store = kvStore({ ...kv, get: (key) => (gets++, kv.get(key)), put: kv.put });
-  const { breaker } = tab({ clock, store });
-  for (let i = 0; i < 100; i++) {
-    await breaker.run(() => 1);
-    await ticks(20);
-    clock.advance(1_200);
-  }
-  assert.deepEqual([gets, kv.puts.length], [2, 0]);
-});
-
-test("an isolate learns of an outage from KV", async () => {
-  const clock = fakeClock(T);
-  const kv = fakeKv(clock);
-  const policy = { openMs: 300_000 };
-  const one = tab({ clock, store: kvStore(kv), policy });
-  await one.fail(4);
-  await ticks(20);
-  clock.advance(60_000);
-  const two = tab({ clock, store: kvStore(kv), policy });
-  assert.equal((await outcomeOf(two.breaker.run(() => 1))).error.code, "ERR_CIRCUIT_OPEN");
 });

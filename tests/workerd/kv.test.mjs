@@ -3,11 +3,14 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "esbuild";
 import { Miniflare } from "miniflare";
+import { kvStore } from "tripcurve/stores/kv";
+import { storeContract } from "tripcurve/testing";
+import { LaggyKv } from "../node/laggy-kv.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "tripcurve-workerd-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -77,6 +80,28 @@ async function eventually(what, look) {
   assert.fail(`never happened: ${what}`);
 }
 const stored = ({ kv }) => eventually("a verdict in KV", async () => (await kv.list()).keys[0]);
+
+describe("what every store promises", () => {
+  let kv;
+  const ends = [];
+  before(async () => ({ kv } = await cloud({ after: (end) => ends.push(end) })));
+  after(() => Promise.all(ends.map((end) => end())));
+  // At once: each check uses keys of its own, and waits for the second of each.
+  describe("the namespace of one place", { concurrency: true }, () => {
+    for (const { name, run } of storeContract(() => kvStore(kv))) test(name, run);
+  });
+});
+
+test("KV refuses what its fake in tests/node refuses", async (t) => {
+  const { kv } = await cloud(t);
+  for (const namespace of [kv, new LaggyKv(Date.now).at("here")]) {
+    for (const expirationTtl of [59, 1, -1]) await assert.rejects(namespace.put("key", "text", { expirationTtl }), /^Error: KV PUT failed: 400 Invalid expiration_ttl of/);
+    await namespace.put("key", "text", { expirationTtl: 60 });
+    assert.equal(await namespace.get("key"), "text");
+    await namespace.delete("key");
+    assert.equal(await namespace.get("key"), null);
+  }
+});
 
 test("a failing upstream opens the circuit; refused calls do not reach it", async (t) => {
   const { a, upstream } = await cloud(t);
