@@ -122,18 +122,14 @@ export class CircuitBreaker {
       this.key = parseKey(key);
       known(options, OPTIONS);
       this.#config = parseOptions(options, parsePolicy(policy));
-      this.#handle = core.create(this.#config.policy, this.#config.clock());
-      if (typeof FinalizationRegistry !== "undefined") {
-        reaper ??= new FinalizationRegistry((handle) => core.drop(handle));
-        reaper.register(this, this.#handle, this);
-      }
+      this.#make();
     }
     this.#clock = this.#config.clock;
     if (this.#config.store) this.#join(this.#config.store);
     this.#arm();
   }
 
-  /** What runs the circuit. `"none"`: the host refuses WebAssembly, so calls pass uncounted. */
+  /** What runs the circuit. `"js"`: the host refuses WebAssembly, its translation does the same. `"none"`: not yet, or not even that; calls pass uncounted. */
   get backend(): runtime.Backend {
     return runtime.backend;
   }
@@ -355,7 +351,7 @@ export class CircuitBreaker {
       this.#step(() => this.#drain());
     } else if (token < -16 && token > -20) {
       this.#rejected(token + 16, at, true);
-    } else if (token < -20 && runtime.refusal !== undefined) {
+    } else if (token < -20 && runtime.backend === "none") {
       this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, true);
     }
     return token;
@@ -504,9 +500,21 @@ export class CircuitBreaker {
     if (this.#disposed) throw new CircuitError("ERR_CIRCUIT_DISPOSED", `Circuit ${this.key} was disposed`, this.key);
   }
 
-  /** A registry may have given the place away. */
+  #make(): void {
+    this.#handle = core.create(this.#config.policy, this.#config.clock());
+    if (this.#handle < 0 || typeof FinalizationRegistry === "undefined") return;
+    reaper ??= new FinalizationRegistry((handle) => core.drop(handle));
+    reaper.register(this, this.#handle, this);
+  }
+
+  /** A registry may have given the place away, or the core come later than the breaker. */
   #placed(): void {
-    if (this.#handle < 0 && this.#home) this.#config.registry!.enter(this, this.#home);
+    if (this.#handle >= 0 || this.#disposed) return;
+    if (this.#home) return this.#config.registry!.enter(this, this.#home);
+    this.#make();
+    if (this.#handle < 0) return;
+    if (this.#config.tally) core.share_tally(this.#handle);
+    this.#arm();
   }
 
   /** A verb by hand. What a listener starts waits for the step that is being told. */
@@ -636,6 +644,12 @@ export class CircuitBreaker {
 
   /** The first reading of the store, for the calls that need it; a promise only if somebody has to wait. */
   #read(waitUntil?: WaitUntil, strict = false): Promise<void> | undefined {
+    if (runtime.translatable()) {
+      return runtime.load().then(() => {
+        this.#placed();
+        return this.#read(waitUntil, strict);
+      });
+    }
     if (!this.#shared?.unread) return undefined;
     const reading = this.#shared.first(waitUntil, strict);
     if (reading) return reading.then(() => this.#arm());

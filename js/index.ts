@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { inlined } from "./entry/inlined.js";
 import { using } from "./runtime.js";
 
-const source = /* @__PURE__ */ inlined(bytes);
+const source = /* @__PURE__ */ inlined(bytes, () => import("./entry/translated.js"));
 
 export * from "./api.js";
 /** Guards calls to one service; see the class for its verbs. */

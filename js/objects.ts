@@ -86,7 +86,7 @@ export function using<T>(from: Source, values: T): T {
 
 function core(): typeof glue {
   if (!linked) {
-    const given = source!.module();
+    const given = source!.module!();
     const instance = new WebAssembly.Instance("byteLength" in given ? new WebAssembly.Module(given) : given, {
       "./core_bg.js": glue as unknown as WebAssembly.ModuleImports,
     });

@@ -1,10 +1,12 @@
-// The module: compiled and linked at the first breaker, synchronously, never at import. Where the host refuses, calls pass uncounted.
+// The module: compiled and linked at the first breaker, synchronously, never at import. Where the host refuses WebAssembly its
+// translation to JavaScript is loaded; until then, and without it, calls pass uncounted.
 
 // Linked by hand: what wasm-bindgen would add for strings and errors is larger than all of this, and works at import.
 
+import type { Awaitable } from "./awaitable.js";
 import { report } from "./host.js";
 
-/** What runs the circuits; `none`: the host refuses WebAssembly, and calls pass uncounted. */
+/** What runs the circuits: WebAssembly, its translation to JavaScript where the host refuses it, or nothing, and calls pass uncounted. */
 export type Backend = "wasm" | "js" | "none";
 
 /** The module's numeric exports; see src/wasm/src/runtime/mod.rs. */
@@ -42,17 +44,29 @@ export interface Core {
 
 /** What an entry knows about its host. */
 export interface Source {
-  /** The compiled module, or its bytes. */
-  module(): WebAssembly.Module | Uint8Array<ArrayBuffer>;
+  /** The compiled module, or its bytes. None: the host has no WebAssembly. */
+  module?(): WebAssembly.Module | Uint8Array<ArrayBuffer>;
+  /** The same in JavaScript. */
+  translation?(): Awaitable<Translation>;
   /** Where the host keeps promises alive by itself. */
   waitUntil?(work: Promise<unknown>): void;
 }
 
-const ABSENT: Record<string, unknown> = { admit: -100, create: -1, closed_token: -1, encode: [], seal: [], propose: [] };
+export interface Translation {
+  /** `policies`: those that were handed to the absent core; their handles go on from `FIRST_ABSENT`. */
+  translated(imports: object, policies: readonly Float64Array[]): Core;
+}
 
-/** No circuit is known, every call is let in. */
+const ABSENT: Record<string, unknown> = { admit: -100, create: -1, closed_token: -1, encode: [], seal: [], propose: [] };
+export const FIRST_ABSENT = 1e6;
+const policies: Float64Array[] = [];
+
+/** No circuit is known, every call is let in; policies are kept for the core that may come. */
 const absent = /* @__PURE__ */ new Proxy({} as Core, {
-  get: (_, name) => (name === "memory" ? undefined : () => ABSENT[name as string] ?? 0),
+  get(_, name) {
+    if (name === "memory") return undefined;
+    return name === "policy" ? () => FIRST_ABSENT - 1 + policies.push(noBlock.slice()) : () => ABSENT[name as string] ?? 0;
+  },
 });
 
 export let core: Core = absent;
@@ -60,6 +74,7 @@ export let backend: Backend = "none";
 export let source: Source | undefined;
 /** Why there is no module. */
 export let refusal: unknown;
+let untranslatable = false;
 
 /** The module asks its host for random numbers, by a name that holds a hash, and for nothing else that matters here. */
 const imports = /* @__PURE__ */ (() => ({
@@ -87,29 +102,52 @@ export function using<T>(from: Source, values: T): T {
 /** Compiles and links the module unless that was done, or refused, before. */
 export function link(): void {
   if (backend !== "none" || refusal !== undefined) return;
+  const { module, translation } = source!;
+  if (!module) return translate(translation!() as Translation);
   try {
-    const given = source!.module();
+    const given = module();
     // Not instanceof: a module of another realm is one, too.
     install(new WebAssembly.Instance("byteLength" in given ? new WebAssembly.Module(given) : given, imports));
   } catch (error) {
     refusal = error ?? "refused";
-    report(refusal);
+    if (!translation) report(refusal);
   }
 }
 
+/** There may be a translation to wait for. */
+export const translatable = (): boolean => backend === "none" && refusal !== undefined && !untranslatable && source!.translation !== undefined;
+
+/** Loads it. For one caller: a promise made for one request must not be awaited by another. Always resolves. */
+export async function load(): Promise<void> {
+  try {
+    const translation = await source!.translation!();
+    if (backend === "none") translate(translation);
+  } catch {
+    if (!untranslatable) report(refusal);
+    untranslatable = true;
+  }
+}
+
+function translate({ translated }: Translation): void {
+  core = translated(imports, policies);
+  backend = "js";
+}
+
 /**
- * Compiles the module without blocking. Optional: the first breaker does it otherwise, in about a millisecond. Always resolves; where
- * the host refuses WebAssembly, `backend` of a breaker says so.
+ * Compiles the module without blocking. Optional: the first breaker does it otherwise, in about a millisecond. Where the host refuses
+ * WebAssembly it loads the translation to JavaScript, for which the first call would wait. Always resolves; `backend` of a breaker says
+ * what came of it.
  */
 export async function ready(): Promise<void> {
   if (backend === "none" && refusal === undefined) {
     try {
-      const made = (await WebAssembly.instantiate(source!.module() as BufferSource, imports)) as { instance?: WebAssembly.Instance };
+      const made = (await WebAssembly.instantiate(source!.module!() as BufferSource, imports)) as { instance?: WebAssembly.Instance };
       if (backend === "none") install(made.instance ?? (made as unknown as WebAssembly.Instance));
     } catch {
       link();
     }
   }
+  if (translatable()) await load();
 }
 
 function install(instance: WebAssembly.Instance): void {
@@ -121,7 +159,8 @@ function install(instance: WebAssembly.Instance): void {
 const memory = (at: number, bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(core.memory!.buffer as ArrayBuffer, at >>> 0, bytes);
 
 /** The block of numbers through which the module answers what does not fit one number. */
-export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch() >>> 0, 24) : new Float64Array(24));
+export const block = (): Float64Array => (core.memory ? new Float64Array(core.memory.buffer, core.scratch() >>> 0, 24) : noBlock);
+const noBlock = /* @__PURE__ */ new Float64Array(24);
 
 /** The text a verb of the module gives. */
 export function textOf([at, bytes]: [at: number, bytes: number]): string {

@@ -21,12 +21,13 @@ export const build = () =>
   exclusively("build", async () => {
     const source = wasmInputs();
     for (const module of modules) await buildWasm(module, source);
+    await buildTranslation(source);
     await buildPackage();
   });
 
 function wasmInputs() {
   const rust = filesUnder("Cargo.toml", "Cargo.lock", "src").filter((file) => /\.(rs|toml|lock)$/.test(file));
-  return fingerprint([...rust, ...filesUnder("scripts/build.mjs", "node_modules/binaryen/package.json")], output("rustc", ["-V"]));
+  return fingerprint([...rust, ...filesUnder("scripts/build.mjs", "node_modules/binaryen/package.json", "node_modules/esbuild/package.json")], output("rustc", ["-V"]));
 }
 
 async function buildWasm({ name, label, folder, cargo }, source) {
@@ -57,6 +58,38 @@ async function buildWasm({ name, label, folder, cargo }, source) {
   stamp(`wasm-${name}`, source);
 }
 
+/**
+ * The runtime as JavaScript, for hosts that refuse WebAssembly. Compiled for the first WebAssembly there was: later instructions have no
+ * translation, and wasm-bindgen would use tables of references. Given as one function, so that nothing runs at import.
+ */
+async function buildTranslation(source) {
+  const folder = join(root, "pkg", "js");
+  const out = join(folder, "runtime.js");
+  if (isCurrent("translation", source) && existsSync(out)) return;
+  unstamp("translation");
+  await timed("The same in JavaScript (pkg/js/)", async () => {
+    const work = join(root, "target", "js");
+    const at = (name) => join(work, name);
+    mkdirSync(folder, { recursive: true });
+    await run("cargo", ["build", "--manifest-path", "src/wasm/Cargo.toml", "--target", "wasm32-unknown-unknown", "--release", "--target-dir", work], { env: { RUSTFLAGS: "-C target-cpu=mvp" } });
+    await run("wasm-opt", ["-g", "--strip-target-features", at("wasm32-unknown-unknown/release/tripcurve_wasm.wasm"), "-o", at("plain.wasm")]);
+    await run("wasm-bindgen", ["--target", "bundler", "--no-typescript", "--out-dir", work, "--out-name", "tripcurve", at("plain.wasm")]);
+    // The precompiled parts of Rust's library use these all the same.
+    const used = ["--enable-bulk-memory", "--enable-bulk-memory-opt", "--enable-sign-ext", "--enable-nontrapping-float-to-int", "--enable-mutable-globals"];
+    const lowered = ["--llvm-memory-copy-fill-lowering", "--signext-lowering", "--llvm-nontrapping-fptoint-lowering"];
+    await run("wasm-opt", [at("tripcurve_bg.wasm"), ...used, ...lowered, "-Oz", "--strip-debug", "-o", at("lowered.wasm")]);
+    await run("wasm2js", [at("lowered.wasm"), ...used, "-O", "-o", at("translated.js")]);
+
+    const [, body] = /^import [^\n]*\n(.*)\nvar retasmFunc = asmFunc\(/s.exec(readFileSync(at("translated.js"), "utf8")) ?? [];
+    if (!body) throw new StepError("wasm2js writes another form than this script expects");
+    const { transform } = await import("esbuild");
+    const { code } = await transform(`export default (imports) => {${body}\nreturn asmFunc(imports);};`, { minify: true, format: "esm" });
+    writeFileSync(out, code);
+    writeFileSync(join(folder, "runtime.d.ts"), "/** Makes the runtime's exports. Those that give two numbers take the place for them first. */\ndeclare const make: (imports: object) => any;\nexport default make;\n");
+  });
+  stamp("translation", source);
+}
+
 /** The module's bytes as one string literal, a character per byte. After gzip a fifth smaller than base64, and decoding is one loop. */
 async function writeBytes(path, bytes) {
   const literal = Array.from(bytes, (byte, at) => {
@@ -76,7 +109,7 @@ async function writeBytes(path, bytes) {
 }
 
 async function buildPackage() {
-  const copied = modules.flatMap(({ folder, published }) => published.map((file) => `${folder}/${file}`));
+  const copied = [...modules.flatMap(({ folder, published }) => published.map((file) => `${folder}/${file}`)), "pkg/js/runtime.js"];
   const inputs = fingerprint(filesUnder("js", "tsconfig.json", "scripts/build.mjs", "node_modules/typescript/package.json", "pkg"));
   const dist = join(root, "dist");
   if (isCurrent("dist", inputs) && existsSync(join(dist, "js", "index.js"))) return;

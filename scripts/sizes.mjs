@@ -22,6 +22,7 @@ export async function measure() {
       await bundled('export { wrapFetch } from "tripcurve"; export { localStorageStore } from "tripcurve/stores/local-storage"'),
     ),
     "main entry in workerd, without the module": weigh(await bundled('export * from "tripcurve"', ["workerd"])),
+    "the runtime in JavaScript, loaded where WebAssembly is refused": weigh(readFileSync(join(root, "dist", "pkg", "js", "runtime.js"))),
     "core entry": weigh(await bundled('export * from "tripcurve/core"')),
   };
 }
@@ -30,15 +31,23 @@ function weigh(bytes) {
   return { raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length, brotli: brotliCompressSync(bytes).length };
 }
 
+/** What a page loads at once; what is loaded only when it is needed lies in files of its own. */
 async function bundled(contents, conditions = []) {
-  const { outputFiles } = await bundle({
+  const { outputFiles, metafile } = await bundle({
     stdin: { contents, resolveDir: root },
     ...{ bundle: true, minify: true, write: false, format: "esm", target: "es2022", charset: "utf8", platform: "neutral", outdir: "out" },
+    ...{ splitting: true, metafile: true },
     conditions,
     external: ["cloudflare:workers", "*.wasm"],
     logLevel: "error",
   });
-  return outputFiles[0].contents;
+  const wanted = [Object.keys(metafile.outputs).find((path) => metafile.outputs[path].entryPoint === "<stdin>")];
+  for (const path of wanted) {
+    for (const { path: other, kind, external } of metafile.outputs[path].imports) {
+      if (!external && kind === "import-statement" && !wanted.includes(other)) wanted.push(other);
+    }
+  }
+  return Buffer.concat(wanted.map((path) => outputFiles.find((file) => file.path.endsWith(path)).contents));
 }
 
 export const compiler = () => output("rustc", ["-V"]);

@@ -1,5 +1,5 @@
 // `npm test`: the whole gate, step by step; the next step runs even when one failed. `npm test -- --only node,rust` runs some of them.
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
@@ -42,6 +42,12 @@ const steps = [
   { name: "build", what: "Wasm and TypeScript", run: build },
   { name: "surface", what: "public exports as listed", built: true, run: () => nodeTests("tests/surface") },
   { name: "node", what: "the package in Node", built: true, run: () => nodeTests("tests/node") },
+  {
+    name: "translated",
+    what: "the same in Node without WebAssembly",
+    built: true,
+    run: () => nodeTests("tests/node", { args: ["--conditions=fastly"], without: ["nowasm.test.mjs", "types.test.mjs"] }),
+  },
   { name: "simulate", what: "participants and stores in simulated time", built: true, run: () => nodeTests("tests/simulate") },
   { name: "workerd", what: "Workers KV, Durable Objects and an example of them in workerd", built: true, run: () => nodeTests("tests/workerd") },
   { name: "stores", what: "every store on its real backend", built: true, run: () => nodeTests("tests/stores") },
@@ -52,10 +58,10 @@ const steps = [
 ];
 
 // Node 20 does not expand patterns and Node 22 does not search folders, so the files are listed here. One file at a time: two cores.
-function nodeTests(folder) {
-  const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file));
+function nodeTests(folder, { args = [], without = [] } = {}) {
+  const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file) && !without.includes(basename(file)));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
-  return run(process.execPath, ["--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
+  return run(process.execPath, [...args, "--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
     env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer },
   });
 }

@@ -1,6 +1,7 @@
 // waitUntil on Vercel: with its own package, and in its edge runtime. The launcher of a function offers each request's context so.
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
+import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { EdgeVM } from "@edge-runtime/vm";
@@ -78,17 +79,28 @@ for (const [name, context] of Object.entries(outside))
 test("in the edge runtime: by the context of the request, or by the event for one call", async () => {
   const { outputFiles } = await build({
     stdin: { contents: edge, resolveDir: fileURLToPath(new URL(".", import.meta.url)) },
-    ...{ bundle: true, format: "iife", write: false, logLevel: "error", conditions: ["edge-light"] },
+    ...{ bundle: true, format: "iife", write: false, logLevel: "error", conditions: ["edge-light"], plugins: [compiled] },
   });
-  // The host adds AsyncLocalStorage, as Vercel and Next.js do.
-  const vm = new EdgeVM({ initialCode: outputFiles[0].text, extend: (context) => Object.assign(context, { AsyncLocalStorage }) });
+  // The host adds AsyncLocalStorage, and modules it has compiled, as Vercel and Next.js do; bytes are not compiled there.
+  const module = new WebAssembly.Module(readFileSync(new URL("../../dist/pkg/tripcurve_bg.wasm", import.meta.url)));
+  const refused = "WebAssembly.Module = function () { throw new Error('bytes are not compiled here') };";
+  const vm = new EdgeVM({ initialCode: refused + outputFiles[0].text, extend: (context) => Object.assign(context, { AsyncLocalStorage, module }) });
   for (const way of ["context", "event"]) {
     const response = await vm.dispatchFetch(`https://edge.example/${way}`);
-    assert.equal(await response.text(), "down; nothing written yet");
+    assert.equal(await response.text(), "wasm; down; nothing written yet");
     await response.waitUntil();
     assert.equal(vm.evaluate(`texts.get(${JSON.stringify(way)}).startsWith("1;O")`), true);
   }
 });
+
+/** As a host's own bundler does: the module is compiled by the host. */
+const compiled = {
+  name: "compiled",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\.wasm\?module$/ }, ({ path }) => ({ path, namespace: "compiled" }));
+    onLoad({ filter: /.*/, namespace: "compiled" }, () => ({ contents: "export default globalThis.module" }));
+  },
+};
 
 const edge = `
   import { CircuitBreaker } from "tripcurve";
@@ -106,7 +118,7 @@ const edge = `
   async function answer(way, options) {
     const breaker = new CircuitBreaker(way, { failures: 1, openMs: 60_000 }, { store, storeTimeoutMs: 5_000, ...(way === "context" && { waitUntil }) });
     const failed = await breaker.run(() => Promise.reject(new Error("down")), options).catch((error) => error.message);
-    return new Response(failed + (texts.has(way) ? "; written" : "; nothing written yet"));
+    return new Response(breaker.backend + "; " + failed + (texts.has(way) ? "; written" : "; nothing written yet"));
   }
   addEventListener("fetch", (event) => {
     const way = new URL(event.request.url).pathname.slice(1);

@@ -39,6 +39,21 @@ test("Vite: a default build runs in Chromium", async () => {
   assert.deepEqual(await runInChromium(inProject("vite-out")), expected);
 });
 
+const withoutWasm = { ...expected, backend: "js", core: undefined };
+const GUARD_ONLY = 'import { smoke } from "./smoke.mjs"; globalThis.outcome = smoke({ core: false });';
+const hosts = {
+  "whose policy forbids it": { headers: { "Content-Security-Policy": "script-src 'self'" } },
+  "where somebody removed it": { prelude: "delete globalThis.WebAssembly" },
+};
+for (const [name, host] of Object.entries(hosts)) {
+  test(`Vite: the same build runs in a page without WebAssembly, ${name} (R32)`, async () => {
+    writeFileSync(inProject("guard.mjs"), GUARD_ONLY);
+    writeFileSync(inProject("index.html"), '<!doctype html><title>packed</title><script type="module" src="/guard.mjs"></script>');
+    await vite({ root: packed.project, configFile: false, logLevel: "error", build: { outDir: "vite-guard" } });
+    assert.deepEqual({ ...(await runInChromium(inProject("vite-guard"), host)), core: undefined }, withoutWasm);
+  });
+}
+
 test("esbuild: a minified bundle runs in Node", async () => {
   await bundle("node.mjs", { format: "esm", platform: "node", outfile: inProject("esbuild-node", "node.mjs") });
   assert.deepEqual(await runNode(inProject("esbuild-node"), "node.mjs"), expected);

@@ -32,13 +32,16 @@ export async function runNode(project, ...args) {
 
 const types = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
-/** Serves a folder without naming a character set, as many a server does, opens its index.html in Chromium and returns what `outcome` became. */
-export async function runInChromium(folder) {
+/**
+ * Serves a folder without naming a character set, as many a server does, opens its index.html in Chromium and returns what `outcome` became.
+ * `prelude` runs in the page before anything else.
+ */
+export async function runInChromium(folder, { headers = {}, prelude } = {}) {
   const server = createServer((request, response) => {
     const path = request.url === "/" ? "/index.html" : request.url;
     try {
       const body = readFileSync(join(folder, path));
-      response.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(body);
+      response.writeHead(200, { ...headers, "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(body);
     } catch {
       response.writeHead(404).end();
     }
@@ -48,6 +51,7 @@ export async function runInChromium(folder) {
   try {
     const page = await browser.newPage();
     const problems = [];
+    if (prelude) await page.addInitScript(prelude);
     page.on("pageerror", (error) => problems.push(error));
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     await page.waitForFunction(() => "outcome" in globalThis, null, { timeout: 10_000 }).catch((error) => {
