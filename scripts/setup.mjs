@@ -59,6 +59,15 @@ export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const firefoxPath = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 export const redisServer = process.env.REDIS_SERVER ?? "/usr/bin/redis-server";
 
+/** Other hosts of JavaScript, several hundred MB: where they cannot be had the tests in them are skipped, and say why. */
+export async function hosts() {
+  const folder = join(root, "tests", "hosts");
+  if (existsSync(join(folder, "node_modules", ".package-lock.json"))) return;
+  await timed("Node 24, Deno and Bun", () => run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder })).catch((error) =>
+    say(`  left out: ${error.message}`),
+  );
+}
+
 // Only the tests need browsers of their own, and servers.
 export const chromium = () => debian("the browser tests need Chromium", "chromium", "CHROMIUM", chromiumPath);
 export const firefox = () => debian("the browser tests need Firefox", "firefox-esr", "FIREFOX", firefoxPath);

@@ -12,6 +12,7 @@ import { formatMessage } from "publint/utils";
 import ts from "typescript";
 import { build as vite } from "vite";
 import { entries } from "../../scripts/surface.mjs";
+import { hosts } from "../hosts/hosts.mjs";
 import { expected } from "./fixtures/expected.mjs";
 import { installPacked, runInChromium, runNode } from "./packed.mjs";
 
@@ -23,6 +24,12 @@ after(() => packed?.remove());
 test("Node: the import line of the README trips and recovers a circuit", async () => {
   assert.deepEqual(await runNode(packed.project, "node.mjs"), expected);
 });
+
+for (const [name, { skip, run }] of Object.entries(hosts)) {
+  test(`${name}: the same import line`, { skip }, async () => {
+    assert.deepEqual(JSON.parse(await run(inProject("node.mjs"))), expected);
+  });
+}
 
 test("Node: importing every entry does nothing yet", async () => {
   assert.deepEqual(await runNode(packed.project, "import-only.mjs", ...entries().map(({ specifier }) => specifier)), []);
@@ -41,11 +48,11 @@ test("Vite: a default build runs in Chromium", async () => {
 
 const withoutWasm = { ...expected, backend: "js", core: undefined };
 const GUARD_ONLY = 'import { smoke } from "./smoke.mjs"; globalThis.outcome = smoke({ core: false });';
-const hosts = {
+const refusing = {
   "whose policy forbids it": { headers: { "Content-Security-Policy": "script-src 'self'" } },
   "where somebody removed it": { prelude: "delete globalThis.WebAssembly" },
 };
-for (const [name, host] of Object.entries(hosts)) {
+for (const [name, host] of Object.entries(refusing)) {
   test(`Vite: the same build runs in a page without WebAssembly, ${name} (R32)`, async () => {
     writeFileSync(inProject("guard.mjs"), GUARD_ONLY);
     writeFileSync(inProject("index.html"), '<!doctype html><title>packed</title><script type="module" src="/guard.mjs"></script>');

@@ -121,9 +121,10 @@ export class Judge {
   /** A tab closes what was open: whatever the storage shows everybody it must have met. */
   #closes(person) {
     const { world } = this;
-    const { jump, shadow } = world.schedule;
+    const { jump, shadow, poison } = world.schedule;
     const top = this.#master();
-    if (jump || shadow || person.inTrouble() || !this.#isOpen(top) || person.known.has(top.id)) return;
+    // Of what nobody could have decided each who restores it makes what can be, by itself.
+    if (jump || shadow || poison !== null || person.inTrouble() || !this.#isOpen(top) || person.known.has(top.id)) return;
     const age = world.now - this.#bornAt(top);
     if (age > 60) world.fail("fence_crossed", `P${person.index} closes over an open verdict that it has not read, made ${age} ms ago`);
   }
@@ -135,7 +136,7 @@ export class Judge {
 
   #adopts(person, old, found) {
     const { world } = this;
-    const { skew, jump, storeTimeoutMs } = world.schedule;
+    const { skew, jump, storeTimeoutMs, poison } = world.schedule;
     this.seen.adoptions++;
     world.say(person, `adopts ${found.state} since ${found.since - T0}`);
     if (!old) return;
@@ -144,7 +145,7 @@ export class Judge {
     }
     const earlier = this.#bornAt(old) - this.#bornAt(found);
     const unsure = 2 * skew + Math.abs(jump) + (world.kind === "local" ? 5 : storeTimeoutMs);
-    if (old.state === "open" && found.state === "closed" && found.since < world.now + 60_000 && earlier > unsure) {
+    if (poison === null && old.state === "open" && found.state === "closed" && found.since < world.now + 60_000 && earlier > unsure) {
       world.fail("open_lost", `P${person.index} drops open for a closed made ${earlier} ms before`);
     }
   }
