@@ -4,7 +4,7 @@ export { CircuitBreaker, type Permit, type Refusal, type Admission } from "./bre
 export type { BreakerOptions, RunOptions } from "./options.js";
 export type { Inspection } from "./inspection.js";
 export { CircuitRegistry } from "./registry.js";
-export { wrapFetch, type FetchOptions, type GuardedFetch } from "./fetch.js";
+export { wrapFetch, type FetchCallOptions, type FetchOptions, type GuardedFetch } from "./fetch.js";
 export { ready, type Backend } from "./runtime.js";
 export { presets, type CircuitPolicy, type Share, type Window } from "./policy.js";
 export { originKey, circuitKey } from "./key.js";

@@ -386,7 +386,7 @@ export class CircuitBreaker {
 
   #end<T>(call: Call, ok: boolean, value: unknown): Awaitable<T> {
     const { token, options } = call;
-    const { signal, judge, fallback } = options;
+    const { signal, judge, rest, fallback } = options;
     const config = this.#config;
     const took = Math.max(0, config.clock() - call.began);
     this.#running--;
@@ -399,7 +399,9 @@ export class CircuitBreaker {
       if (!isDeadline(signal.reason)) verdict = IGNORED;
     } else if (!call.late) {
       try {
-        if (judge) verdict = judge(ok, value);
+        const judged = judge?.(ok, value, this.#clock()) ?? verdict;
+        if (typeof judged === "number") verdict = judged;
+        else ({ verdict, until } = judged);
         const result = ok ? { ok, value } : { ok, error: value };
         const said = options.classify?.(result, took) ?? config.classify?.(result, took);
         if (said !== undefined) ({ verdict, duration = took, until } = parseOutcome(said));
@@ -410,9 +412,11 @@ export class CircuitBreaker {
     }
 
     if (token >= 0) {
-      const failed = verdict === FAILURE;
-      const cause = !failed ? undefined : ok && judge ? `HTTP status ${(value as Response).status}` : value;
-      this.#settle(token, verdict, duration, until, options.waitUntil, failed ? { cause } : undefined);
+      const settle = (verdict: number, duration: number, cause: unknown): void =>
+        this.#settle(token, verdict, duration, until, options.waitUntil, verdict === FAILURE ? { cause } : undefined);
+      const later = (final: number, error: unknown): void =>
+        this.#step(() => settle(final, Math.max(0, config.clock() - call.began), error));
+      if (!(verdict === SUCCESS && rest?.(value, later))) settle(verdict, duration, ok && judge ? `HTTP status ${(value as Response).status}` : value);
     }
     if (config.onStoreError === "throw" && this.#shared) return this.#stored(this.#shared, ok, value as T);
     if (ok) return value as T;

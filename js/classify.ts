@@ -2,6 +2,7 @@
 
 import { InvalidCircuitError } from "./errors.js";
 import { isOffline } from "./host.js";
+import { retryAt } from "./retry-after.js";
 
 /** `ignored` says nothing about the service: it counts nowhere, and frees the slot of a probe. */
 export type Verdict = "success" | "failure" | "ignored";
@@ -54,11 +55,15 @@ export const isDeadline = (reason: unknown): boolean => (reason as { name?: unkn
 /** Status codes that speak against the service: 429 and every 5xx but 501, which says that it works and does not know the method. */
 export const isFailing = (status: number): boolean => status === 429 || (status >= 500 && status !== 501);
 
-/** Judges what `fetch` gave. An opaque answer shows no status, but it is one. A network error while offline says nothing about the service. */
+/**
+ * Judges what `fetch` gave. An opaque answer shows no status, but it is one. A network error while offline says nothing about the service.
+ * `retryAfter`: the header is heeded.
+ */
 export const judgeFetch =
-  (failing: (status: number) => boolean) =>
-  (ok: boolean, value: unknown): number => {
+  (failing: (status: number) => boolean, retryAfter: boolean) =>
+  (ok: boolean, value: unknown, now: number): number | { verdict: number; until: number } => {
     if (!ok) return isOffline() ? IGNORED : FAILURE;
-    const { type, status } = value as Response;
-    return type === "error" || failing(status) ? FAILURE : SUCCESS;
+    const { type, status, headers } = value as Response;
+    if (type !== "error" && !failing(status)) return SUCCESS;
+    return retryAfter && (status === 429 || status === 503) ? { verdict: FAILURE, until: retryAt(headers.get("Retry-After"), now) } : FAILURE;
   };

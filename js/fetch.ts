@@ -1,11 +1,14 @@
 // The guarded fetch: a circuit for each origin, found by key, and what a Response says about its service.
 
-import { isFailing, judgeFetch } from "./classify.js";
-import { InvalidCircuitError, whole } from "./errors.js";
+import type { Awaitable } from "./awaitable.js";
+import { watchBody } from "./body.js";
+import { either } from "./calls.js";
+import { isDeadline, isFailing, judgeFetch } from "./classify.js";
+import { type CircuitOpenError, InvalidCircuitError, isCircuitOpenError, whole } from "./errors.js";
 import { isPage, report } from "./host.js";
 import { originKey } from "./key.js";
-import type { BreakerOptions, CallOptions } from "./options.js";
-import { type CircuitPolicy, presets } from "./policy.js";
+import { type BreakerOptions, type CallOptions, choice } from "./options.js";
+import { type CircuitPolicy, known, presets } from "./policy.js";
 import { CircuitRegistry } from "./registry.js";
 
 /** Either a policy, or a registry that has one. */
@@ -20,9 +23,34 @@ export interface FetchOptions extends BreakerOptions {
   timeoutMs?: number;
   /** Status codes that are failures. Default: 429 and every 5xx but 501. The response is returned all the same. */
   failureStatus?: readonly number[] | ((status: number) => boolean);
+  /**
+   * `"headers"` (default): the outcome is known when the headers are there. `"body"`: when the body has been read to its end. An error in
+   * the middle is a failure; a body its reader gives up is ignored; one that nobody reads, or that the host reads by itself (a Response
+   * handed on, put into a cache), is not counted, and a probe's slot then ends with its lease. It is the same Response, with the same stream.
+   */
+  settleAt?: "headers" | "body";
+  /** With `settleAt: "body"`: aborts a body that is not there so long after its reading began: a failure. In ms, from 1. Default: none. */
+  bodyTimeoutMs?: number;
+  /**
+   * Heeds `Retry-After` (seconds or an HTTP date) of 429 and 503: a circuit that this answer opens stays open until then, if that is
+   * longer than it would, and at most `maxOpenMs`. Of another origin a page sees it only if that origin exposes it. Default true.
+   */
+  retryAfter?: boolean;
+  /**
+   * What a refused request gives. `"throw"` (default): it rejects with the CircuitOpenError. `"respond"`: a Response with status 503,
+   * `Retry-After`, and the refusal as problem+json. A function gives its own; the request it is given has no body.
+   */
+  onOpen?: "throw" | "respond" | ((error: CircuitOpenError, request: Request) => Awaitable<Response>);
 }
 
-export type GuardedFetch = typeof globalThis.fetch & { readonly registry: CircuitRegistry };
+/** What one request may have otherwise than the others. */
+export type FetchCallOptions = Pick<FetchOptions, "timeoutMs" | "settleAt" | "bodyTimeoutMs" | "onOpen" | "classify" | "waitUntil">;
+const CALL_OPTIONS = ["timeoutMs", "settleAt", "bodyTimeoutMs", "onOpen", "classify", "waitUntil"];
+
+export interface GuardedFetch {
+  (input: Input, init?: RequestInit, options?: FetchCallOptions): Promise<Response>;
+  readonly registry: CircuitRegistry;
+}
 
 type Input = Parameters<typeof globalThis.fetch>[0];
 
@@ -41,19 +69,19 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * Throws InvalidCircuitError for options that cannot work.
  */
 export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, options: FetchOptions = {}): GuardedFetch {
-  const { policy, registry: given, key: keyOf, timeoutMs, failureStatus = isFailing, ...rest } = options;
-  if (timeoutMs !== undefined) whole("timeoutMs", timeoutMs, 1);
+  const { policy, registry: given, key: keyOf, timeoutMs, failureStatus = isFailing, settleAt, bodyTimeoutMs, retryAfter, onOpen, ...rest } = options;
   if (given && policy) throw new InvalidCircuitError("policy", policy, "is the registry's: give one of them");
+  const usual = { timeoutMs, settleAt, bodyTimeoutMs, onOpen, ...(given && { classify: rest.classify, waitUntil: rest.waitUntil }) };
+  const usually = parseCall(usual);
   const registry = given ?? new CircuitRegistry(policy ?? presets[isPage() ? "page" : "edge"], rest);
-  const judge = judgeFetch(typeof failureStatus === "function" ? failureStatus : (status) => failureStatus.includes(status));
-  const { classify, waitUntil } = given ? rest : {};
+  const judge = judgeFetch(typeof failureStatus === "function" ? failureStatus : (status) => failureStatus.includes(status), retryAfter !== false);
   let reported = false;
 
   const circuit = (input: Input, init: RequestInit | undefined) => {
     try {
-      const url = typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url);
+      const url = addressOf(input);
       if (!url.startsWith("http") && /^\s*(?:data|blob):/i.test(url)) return null;
-      const key = keyOf ? keyOf(bodyless(input, init, url)) : originKey(url);
+      const key = keyOf ? keyOf(bodyless(input, init)) : originKey(url);
       return key === null ? null : registry.get(key);
     } catch (error) {
       // An address that fetch itself will refuse, or a key that is none: the request goes on without a circuit.
@@ -63,25 +91,63 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
     }
   };
 
-  const guarded = (input: Input, init?: RequestInit): Promise<Response> => {
+  const guarded = (input: Input, init?: RequestInit, each?: FetchCallOptions): Promise<Response> => {
     const breaker = circuit(input, init);
     if (breaker === null) return fetch(input, init);
+    let how = usually;
+    try {
+      if (each) known(each, CALL_OPTIONS);
+      if (each) how = parseCall({ ...usual, ...each });
+    } catch (error) {
+      return Promise.reject(error);
+    }
     const signal = init?.signal === undefined ? (input as Partial<Request>).signal : init.signal;
     const call: CallOptions<Response> = { judge };
     if (signal) call.signal = signal;
-    if (classify) call.classify = classify;
-    if (waitUntil) call.waitUntil = waitUntil;
-    if (timeoutMs === undefined) return breaker.run(() => fetch(input, init), call);
-    call.timeoutMs = timeoutMs;
-    return breaker.run((merged) => fetch(input, { ...init, signal: merged as AbortSignal }), call);
+    if (how.classify) call.classify = how.classify;
+    if (how.waitUntil) call.waitUntil = how.waitUntil;
+    if (how.timeoutMs !== undefined) call.timeoutMs = how.timeoutMs;
+    const { respond } = how;
+    if (respond) call.fallback = (error) => (isCircuitOpenError(error) ? respond(error, input, init) : Promise.reject(error));
+    const ending = how.bodyTimeoutMs === undefined ? undefined : new AbortController();
+    if (how.toBody) {
+      const wasAborted = (): boolean => signal?.aborted === true && !isDeadline(signal.reason);
+      const abort = (reason: unknown): void => ending?.abort(reason);
+      call.rest = (response, end) => watchBody(response as Response, { end, wasAborted, abort, timeoutMs: how.bodyTimeoutMs });
+    }
+    if (how.timeoutMs === undefined && !ending) return breaker.run(() => fetch(input, init), call);
+    return breaker.run((merged) => fetch(input, { ...init, signal: !ending ? merged! : merged ? either(merged, ending) : ending.signal }), call);
   };
-  return Object.assign(guarded as typeof globalThis.fetch, { registry });
+  return Object.assign(guarded, { registry });
 }
 
-/** The request for `key`: what names it, and no body, which could be read only once. */
-function bodyless(input: Input, init: RequestInit | undefined, url: string): Request {
+type Respond = (error: CircuitOpenError, input: Input, init: RequestInit | undefined) => Awaitable<Response>;
+
+function parseCall({ timeoutMs, settleAt, bodyTimeoutMs, onOpen, classify, waitUntil }: FetchCallOptions) {
+  if (timeoutMs !== undefined) whole("timeoutMs", timeoutMs, 1);
+  if (bodyTimeoutMs !== undefined) whole("bodyTimeoutMs", bodyTimeoutMs, 1);
+  const toBody = choice("settleAt", settleAt, ["headers", "body"]) === "body";
+  if (bodyTimeoutMs !== undefined && !toBody) throw new InvalidCircuitError("bodyTimeoutMs", bodyTimeoutMs, 'needs settleAt: "body"');
+  let respond: Respond | undefined;
+  if (typeof onOpen === "function") respond = (error, input, init) => onOpen(error, bodyless(input, init));
+  else if (choice("onOpen", onOpen, ["throw", "respond"]) === "respond") respond = problem;
+  return { timeoutMs, toBody, bodyTimeoutMs, respond, classify, waitUntil };
+}
+
+const addressOf = (input: Input): string => (typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url));
+
+/** A refusal as an answer (RFC 9457). */
+function problem({ key, message, reason, retryAt, retryAfterMs }: CircuitOpenError): Response {
+  const body = { title: "Service Unavailable", status: 503, detail: message, circuit: key, reason, retryAt };
+  const headers = new Headers({ "Content-Type": "application/problem+json", "Cache-Control": "no-store" });
+  if (retryAfterMs !== null) headers.set("Retry-After", String(Math.ceil(retryAfterMs / 1_000)));
+  return new Response(JSON.stringify(body), { status: 503, headers });
+}
+
+/** The request for `key` and `onOpen`: what names it, and no body, which could be read only once. */
+function bodyless(input: Input, init: RequestInit | undefined): Request {
   const request = typeof input === "object" && "method" in input ? input : undefined;
   if (request && !init) return request;
   const { method = request?.method ?? "GET", headers = request?.headers } = init ?? {};
-  return new Request(url, headers ? { method, headers } : { method });
+  return new Request(addressOf(input), headers ? { method, headers } : { method });
 }

@@ -64,9 +64,11 @@ export interface RunOptions<T> {
   waitUntil?: WaitUntil;
 }
 
-/** How fetch's calls are judged, before anybody else is asked. */
-type Judge = (ok: boolean, value: unknown) => number;
-export type CallOptions<T> = RunOptions<T> & { judge?: Judge };
+/** How fetch's calls are judged, before anybody else is asked: a verdict, or that of a failure with the instant it asked for. */
+type Judge = (ok: boolean, value: unknown, now: number) => number | { verdict: number; until: number };
+/** What goes on after a good value: true if it will call `end`, once, or never if nobody can know. */
+type Rest = (value: unknown, end: (verdict: number, error?: unknown) => void) => boolean;
+export type CallOptions<T> = RunOptions<T> & { judge?: Judge; rest?: Rest };
 
 /** What circuits of one registry have in common, or one circuit alone has. */
 export interface Config extends Rules, SharingOptions {
@@ -113,7 +115,7 @@ export function parseOptions(options: BreakerOptions, rules: Rules | undefined):
 }
 
 /** The first one is the default. */
-function choice<T extends string>(field: string, value: T | undefined, choices: readonly T[]): T {
+export function choice<T extends string>(field: string, value: T | undefined, choices: readonly T[]): T {
   if (value === undefined) return choices[0]!;
   if (choices.includes(value)) return value;
   throw new InvalidCircuitError(field, value, `must be one of ${choices.join(", ")}`);
