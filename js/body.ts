@@ -24,7 +24,8 @@ export function watchBody(response: Response, watch: Watch): boolean {
   let stop: (() => void) | undefined;
   /** Copies that are read, or may be. */
   let readers = 0;
-  let late = false;
+  /** Not every browser lets a body break with the reason it was aborted for. */
+  let late: DOMException | undefined;
   const end = (verdict: number, error?: unknown): void => {
     if (!open) return;
     open = false;
@@ -34,8 +35,8 @@ export function watchBody(response: Response, watch: Watch): boolean {
   const began = (): void => {
     if (!open || stop || watch.timeoutMs === undefined) return;
     stop = timer(watch.timeoutMs, () => {
-      late = true;
-      watch.abort(new DOMException(`The body took longer than ${watch.timeoutMs} ms`, "TimeoutError"));
+      late = new DOMException(`The body took longer than ${watch.timeoutMs} ms`, "TimeoutError");
+      watch.abort(late);
     });
   };
   const broke = (error: unknown): void => end(!late && watch.wasAborted() ? IGNORED : FAILURE, error);
@@ -53,10 +54,18 @@ export function watchBody(response: Response, watch: Watch): boolean {
       own(of, name, () => {
         if (of.bodyUsed) return native.call(of);
         began();
-        const work = native.call(of);
-        // What is no JSON or no form has arrived all the same.
-        work.then(() => end(SUCCESS), (error) => (name === "formData" || (error as Error)?.name === "SyntaxError" ? end(IGNORED) : broke(error)));
-        return work;
+        return native.call(of).then(
+          (value) => {
+            end(SUCCESS);
+            return value;
+          },
+          (error) => {
+            // What is no JSON or no form has arrived all the same.
+            if (name === "formData" || (error as Error)?.name === "SyntaxError") end(IGNORED);
+            else broke(error);
+            throw late ?? error;
+          },
+        );
       });
     }
     const body = getter(of, "body")!;
