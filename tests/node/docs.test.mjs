@@ -1,0 +1,53 @@
+// Every example of docs/, run as it is written: what it prints is what its comments say. Only the name api.example.com is led to a service
+// on loopback, which has orders, lacks what is missing, and is down at /down.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { Headers, Request, Response, caches, fetch as realFetch } from "undici";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+mkdirSync(join(root, "target"), { recursive: true });
+// Beside the package, so that its name is found.
+const folder = mkdtempSync(join(root, "target", "docs-"));
+const STATUS = { "/down": 503, "/missing": 404 };
+const service = createServer(({ url }, response) => response.writeHead(STATUS[url] ?? 200).end(STATUS[url] ? "" : "orders"));
+const own = Object.fromEntries(["fetch", "Headers", "Request", "Response"].map((name) => [name, globalThis[name]]));
+
+before(async () => {
+  await new Promise((resolve) => service.listen(0, "127.0.0.1", resolve));
+  const { port } = service.address();
+  // Node's fetch as a package, which has the caches that Node leaves out.
+  Object.assign(globalThis, { Headers, Request, Response, caches });
+  globalThis.fetch = async (input, init) => {
+    const url = (input.href ?? input.url ?? String(input)).replace("https://api.example.com", `http://127.0.0.1:${port}`);
+    return realFetch(input instanceof Request ? new Request(url, input) : url, init);
+  };
+});
+after(async () => {
+  Object.assign(globalThis, own);
+  service.closeAllConnections();
+  await new Promise((resolve) => service.close(resolve));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let examples = 0;
+for (const name of readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))) {
+  const blocks = [...readFileSync(join(root, "docs", name), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+  examples += blocks.length;
+  blocks.forEach((code, index) => {
+    test(`docs/${name}, example ${index + 1}`, async (t) => {
+      const file = join(folder, `${name}-${index}.mjs`);
+      writeFileSync(file, code);
+      const printed = [];
+      t.mock.method(console, "log", (...values) => printed.push(values.join(" ")));
+      await import(pathToFileURL(file));
+      t.mock.restoreAll();
+      const expected = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
+      assert.deepEqual(printed, expected);
+    });
+  });
+}
+test("docs/ has examples", () => assert.ok(examples >= 10));
