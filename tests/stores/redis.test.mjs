@@ -144,7 +144,7 @@ describe("Redis", { skip: missing }, () => {
     assert.ok((await left()) > 900_000 && (await left()) <= 1_000_001, `${await left()} ms`);
     const { version } = await store.get("short");
     await store.set("short", "text", { ttlMs: 0, ifVersion: version });
-    await until(async () => (await store.get("short")) === null, "the text to expire");
+    await until(async () => (await store.get("short")).snapshot === null, "the text to expire");
     assert.equal(await admin.exists("{tripcurve:short}"), 0);
     assert.equal((await store.set("short", "again", { ttlMs, ifVersion: version })).ok, false);
     assert.equal((await store.set("short", "again", { ttlMs, ifVersion: null })).ok, true);
@@ -152,13 +152,16 @@ describe("Redis", { skip: missing }, () => {
     await store.delete("short");
   });
 
-  test("the time is the server's", async () => {
+  test("the time is the server's, also where it holds nothing", async () => {
     const store = redisStore(admin);
-    await store.set("clock", "text", { ttlMs });
     const told = async () => (([s, us]) => Math.floor(s * 1_000 + us / 1_000))(await admin.time());
-    const earliest = await told();
-    const { now } = await store.get("clock");
-    assert.ok(Number.isInteger(now) && earliest <= now && now <= (await told()), `${earliest} ${now}`);
+    for (const snapshot of [null, "text"]) {
+      if (snapshot) await store.set("clock", snapshot, { ttlMs });
+      const earliest = await told();
+      const found = await store.get("clock");
+      assert.equal(found.snapshot, snapshot);
+      assert.ok(Number.isInteger(found.now) && earliest <= found.now && found.now <= (await told()), `${earliest} ${found.now}`);
+    }
     await store.delete("clock");
   });
 
@@ -183,7 +186,7 @@ describe("Redis", { skip: missing }, () => {
       assert.deepEqual({ ...found, now: typeof found.now }, { snapshot: "text é", version, now: "number" });
       assert.equal((await store.set("typed", "again", { ttlMs, ifVersion: version })).ok, true);
       await store.delete("typed");
-      assert.equal(await store.get("typed"), null);
+      assert.equal((await store.get("typed")).snapshot, null);
     }
   });
 
@@ -204,7 +207,7 @@ describe("Redis", { skip: missing }, () => {
     for (const field of ["text", "version"]) {
       await store.set("damaged", "text", { ttlMs });
       await admin.hdel("{tripcurve:damaged}", field);
-      assert.equal(await store.get("damaged"), null);
+      assert.deepEqual(await store.get("damaged").then(({ snapshot, version }) => [snapshot, version]), [null, null]);
       assert.equal((await store.set("damaged", "whole", { ttlMs, ifVersion: null })).ok, true);
       assert.equal((await store.get("damaged")).snapshot, "whole");
     }
