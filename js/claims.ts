@@ -39,6 +39,13 @@ const BUSY = -3;
 const LINGER_MS = 100;
 const TRIES = 4;
 
+interface Lock {
+  readonly release: () => void;
+  readonly until: number;
+  /** Its probe has come back. */
+  lingering?: boolean;
+}
+
 /** One claim on its way. A probe that is in the text already may still start if the answer is lost. */
 interface Claim {
   probe: { token: number; since: number; generation: number } | undefined;
@@ -48,7 +55,7 @@ interface Claim {
 
 export function claims({ line, options, ...circuit }: Claimant): Claims {
   const { leaseMs, onStoreError } = options;
-  const locks = new Map<number, { release: () => void; until: number }>();
+  const locks = new Map<number, Lock>();
   let asking = 0;
 
   /** A probe is in the store's text before it starts: of two that try at once one finds the text changed. */
@@ -76,6 +83,8 @@ export function claims({ line, options, ...circuit }: Claimant): Claims {
   /** Holding the lock of a slot is the claim; the store is read once more before the probe starts. */
   const byLock = (claim: Claim, slot: number): Awaitable<number> => {
     if (slot >= options.probeLimit!) return BUSY;
+    const again = slot === 0 ? reuse() : BUSY;
+    if (again !== BUSY) return again;
     return then(line.lock(slot, leaseMs), (release) => {
       if (!release) return claim.over ? BUSY : byLock(claim, slot + 1);
       const read = attempt(() => then(line.get(), circuit.meet), (error) => circuit.failed(error));
@@ -86,6 +95,22 @@ export function claims({ line, options, ...circuit }: Claimant): Claims {
         return token;
       });
     });
+  };
+
+  /**
+   * The next probe may follow at once: its lock is the one that lingers. That one was taken for the lease of the last probe, so the text
+   * says that there is another.
+   */
+  const reuse = (): Awaitable<number> => {
+    for (const [last, { lingering, release, until }] of locks) {
+      if (!lingering) continue;
+      const token = circuit.admit();
+      if (!isProbe(token)) return token;
+      locks.delete(last);
+      locks.set(token, { release, until: until + leaseMs });
+      return then(attempt(() => circuit.write(null), (error) => circuit.failed(error)), () => token);
+    }
+    return BUSY;
   };
 
   const unlock = (token: number): void => {
@@ -122,7 +147,10 @@ export function claims({ line, options, ...circuit }: Claimant): Claims {
     },
     outage: () => outage(),
     release(token) {
-      if (locks.has(token)) setTimeout(() => unlock(token), LINGER_MS);
+      const lock = locks.get(token);
+      if (!lock) return;
+      lock.lingering = true;
+      setTimeout(() => unlock(token), LINGER_MS);
     },
     close() {
       for (const token of [...locks.keys()]) unlock(token);

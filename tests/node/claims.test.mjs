@@ -264,6 +264,18 @@ test("where a probe's claim is a lock, as many probe as there are slots; a slot 
   }
 });
 
+test("where a probe's claim is a lock the next probe of the same participant follows at once", async () => {
+  const clock = fakeClock(T);
+  const [texts, held] = [new Map(), new Map()];
+  const store = Object.assign(lockStore(texts, held, clock), { calls: [] });
+  const { members: [one, two] } = await due(2, { store, clock, policy: { probeSuccesses: 3 } });
+  for (let probe = 1; probe <= 3; probe++) {
+    assert.equal(await one.breaker.run(() => "fine"), "fine");
+    if (probe < 3) assert.equal((await outcomeOf(two.breaker.run(() => 1))).error.reason, "probes_busy");
+  }
+  assert.equal(one.breaker.state, "closed");
+});
+
 test("the lock of a participant that does not answer is out of date when its lease ends", async () => {
   const clock = fakeClock(T);
   const [texts, held] = [new Map(), new Map()];
