@@ -2,6 +2,7 @@
 
 import bytes from "../pkg/core/bytes.js";
 import { inlined } from "./entry/inlined.js";
+import * as data from "./data.js";
 import * as objects from "./objects.js";
 
 const source = /* @__PURE__ */ inlined(bytes);
@@ -22,6 +23,11 @@ export const adopt = /* @__PURE__ */ objects.using(source, objects.adopt);
 export const encode = /* @__PURE__ */ objects.using(source, objects.encode);
 export const decode = /* @__PURE__ */ objects.using(source, objects.decode);
 export const entropy = /* @__PURE__ */ objects.using(source, objects.entropy);
+export const explain = /* @__PURE__ */ objects.using(source, data.explain);
+export const policyFromEnv = /* @__PURE__ */ objects.using(source, data.policyFromEnv);
+export const policySchema = /* @__PURE__ */ objects.using(source, data.policySchema);
+export const snapshotSchema = /* @__PURE__ */ objects.using(source, data.snapshotSchema);
 
+export type { Explanation, StandardSchema } from "./data.js";
 export type { CircuitSnapshot, CoreAdmission, CorePermit, ParsedPolicy, Stamp, Step } from "./objects.js";
 export { CircuitError, InvalidCircuitError } from "./errors.js";
