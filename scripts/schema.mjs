@@ -60,7 +60,7 @@ export async function policySchema() {
       openMs: option("openMs"),
       backoff: number("backoff"),
       jitter: number("jitter"),
-      maxOpenMs: option("maxOpenMs"),
+      maxOpenMs: whole({ openMs: 0, maxOpenMs: -1 }),
       probeLimit: orNull(option("probeLimit")),
       probeSuccesses: option("probeSuccesses"),
       probeLeaseMs: orNull(option("probeLeaseMs")),
