@@ -586,7 +586,8 @@ export class CircuitBreaker {
     const shared = this.#shared;
     this.#error = this.#refused = undefined;
     if (this.#home) {
-      const idle = handle >= 0 && !shared && this.#listeners === undefined && (token >= 0 || this.state === "closed");
+      // What lost its place has nothing that must be kept.
+      const idle = this.#listeners === undefined && (handle < 0 || (!shared && (token >= 0 || this.state === "closed")));
       this.#home.keep = idle || this.#disposed ? undefined : this;
     }
     this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#heard("outcome") ? -1 : token;

@@ -59,7 +59,7 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * request's body stays unused.
  *
  * A network error, a time-out, 429 and 5xx (but not 501) are failures; every other response is a success, an opaque one too. A request
- * the caller aborts is ignored, and so is a network error while the browser is offline. `data:` and `blob:` addresses pass through.
+ * the caller aborts is ignored, and so is a network error while the browser is offline. Addresses that are not of http (`data:`, `blob:`) pass through.
  *
  * ```js
  * const guarded = wrapFetch(fetch, { store: localStorageStore() });
@@ -80,7 +80,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
   const circuit = (input: Input, init: RequestInit | undefined) => {
     try {
       const url = addressOf(input);
-      if (!url.startsWith("http") && /^\s*(?:data|blob):/i.test(url)) return null;
+      if (!url.startsWith("http") && /^\s*(?!https?:)[a-z][a-z\d+.-]*:/i.test(url)) return null; // no service is behind it
       const key = keyOf ? keyOf(bodyless(input, init)) : originKey(url);
       return key === null ? null : registry.get(key);
     } catch (error) {
