@@ -59,7 +59,8 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * request's body stays unused.
  *
  * A network error, a time-out, 429 and 5xx (but not 501) are failures; every other response is a success, an opaque one too. A request
- * the caller aborts is ignored, and so is a network error while the browser is offline. Addresses that are not of http (`data:`, `blob:`) pass through.
+ * the caller aborts is ignored, and so is a network error while the browser is offline. What has an address that is not of
+ * http (`data:`, `blob:`), is `no-cors` or `keepalive` passes through uncounted.
  *
  * ```js
  * const guarded = wrapFetch(fetch, { store: localStorageStore() });
@@ -92,7 +93,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
   };
 
   const guarded = (input: Input, init?: RequestInit, each?: FetchCallOptions): Promise<Response> => {
-    const breaker = circuit(input, init);
+    const breaker = isUnseen(input, init) ? null : circuit(input, init);
     if (breaker === null) return fetch(input, init);
     let how = usually;
     try {
@@ -135,6 +136,12 @@ function parseCall({ timeoutMs, settleAt, bodyTimeoutMs, onOpen, classify, waitU
 }
 
 const addressOf = (input: Input): string => (typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url));
+
+/** Nobody is told how it went: the answer is opaque, or the page may be gone by then. */
+function isUnseen(input: Input, init: RequestInit | undefined): boolean {
+  const request = input as Partial<Request>;
+  return (init?.mode ?? request.mode) === "no-cors" || (init?.keepalive ?? request.keepalive) === true;
+}
 
 /** A refusal as an answer (RFC 9457). */
 function problem({ key, message, reason, retryAt, retryAfterMs }: CircuitOpenError): Response {

@@ -284,3 +284,16 @@ test("a refused connection is a failure", async () => {
   await assert.rejects(guarded("http://127.0.0.1:1/"), TypeError);
   assert.equal(guarded.registry.inspect()[0].counts.failures, 1);
 });
+
+test("what nobody is told of passes through uncounted, also while the circuit is open: no-cors and keepalive", async () => {
+  const { guarded, counts, calls } = guard(503);
+  await guarded(url);
+  await guarded(url);
+  assert.ok(isCircuitOpenError((await outcomeOf(guarded(url))).error));
+  for (const init of [{ mode: "no-cors" }, { keepalive: true }]) {
+    assert.equal((await guarded(url, init)).status, 503);
+    assert.equal((await guarded(new Request(url, init))).status, 503);
+  }
+  assert.ok(isCircuitOpenError((await outcomeOf(guarded(new Request(url, { keepalive: true }), { keepalive: false }))).error));
+  assert.deepEqual([calls.length, counts()[0][0]], [6, "https.api.example.com"]);
+});
