@@ -2,7 +2,9 @@
 // is the core's.
 
 import { InvalidCircuitError } from "./errors.js";
+import { checkFetchOptions, type FetchOptions } from "./fetch.js";
 import { decode, parsePolicy, type ParsedPolicy } from "./objects.js";
+import { parseOptions } from "./options.js";
 import { type CircuitPolicy, known } from "./policy.js";
 
 /** The part of Standard Schema (version 1) that there is; see standardschema.dev. */
@@ -20,6 +22,27 @@ export const policySchema: StandardSchema<CircuitPolicy> = /* @__PURE__ */ schem
   parsePolicy(value as CircuitPolicy);
 });
 
+/** Options of `wrapFetch`, with their policy if it is given as data. */
+export const fetchOptionsSchema: StandardSchema<FetchOptions> = /* @__PURE__ */ schema((value) => {
+  const options = value as FetchOptions;
+  checkFetchOptions(options);
+  parseOptions(options, undefined);
+  if (typeof options.policy === "object") within("policy", () => parsePolicy(options.policy as CircuitPolicy));
+});
+
+/** The same refusal, of a part. */
+function within(part: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (!(error instanceof InvalidCircuitError)) throw error;
+    throw new InvalidCircuitError(`${part}.${error.field}`, error.value, problemOf(error), error.min, error.max);
+  }
+}
+
+/** What is said of the field. */
+const problemOf = ({ field, message }: InvalidCircuitError): string => message.slice(field.length + 1, message.lastIndexOf(" (got "));
+
 /** A stored text, of whatever policy: that it can be read. */
 export const snapshotSchema: StandardSchema<string> = /* @__PURE__ */ schema((value) => {
   if (typeof value !== "string") throw new InvalidCircuitError("", value, "must be a text");
@@ -34,7 +57,7 @@ function schema<T>(check: (value: unknown) => void): StandardSchema<T> {
       return { value: value as T };
     } catch (error) {
       if (!(error instanceof InvalidCircuitError)) throw error;
-      return { issues: [{ message: error.message.trim(), path: ["", "policy"].includes(error.field) ? [] : error.field.split(".") }] };
+      return { issues: [{ message: error.message.trim(), path: ["", "policy", "options"].includes(error.field) ? [] : error.field.split(".") }] };
     }
   };
   return { "~standard": { version: 1, vendor: "tripcurve", validate } };
@@ -69,8 +92,7 @@ export function policyFromEnv(prefix: string, env: Readonly<Record<string, strin
   } catch (error) {
     if (!(error instanceof InvalidCircuitError)) throw error;
     const name = `${prefix}_${variable(error.field)}`;
-    const problem = error.message.slice(error.field.length + 1, error.message.lastIndexOf(" (got "));
-    throw new InvalidCircuitError(name, env[name], problem, error.min, error.max);
+    throw new InvalidCircuitError(name, env[name], problemOf(error), error.min, error.max);
   }
   return policy as CircuitPolicy;
 }

@@ -7,7 +7,7 @@ import { isDeadline, isFailing, judgeFetch } from "./classify.js";
 import { type CircuitOpenError, InvalidCircuitError, isCircuitOpenError, whole } from "./errors.js";
 import { isPage, report } from "./host.js";
 import { originKey } from "./key.js";
-import { type BreakerOptions, type CallOptions, choice } from "./options.js";
+import { type BreakerOptions, type CallOptions, choice, OPTIONS } from "./options.js";
 import { type CircuitPolicy, known, presets } from "./policy.js";
 import { CircuitRegistry } from "./registry.js";
 
@@ -46,6 +46,21 @@ export interface FetchOptions extends BreakerOptions {
 /** What one request may have otherwise than the others. */
 export type FetchCallOptions = Pick<FetchOptions, "timeoutMs" | "settleAt" | "bodyTimeoutMs" | "onOpen" | "classify" | "waitUntil">;
 const CALL_OPTIONS = ["timeoutMs", "settleAt", "bodyTimeoutMs", "onOpen", "classify", "waitUntil"];
+const FETCH_OPTIONS = [...OPTIONS, "policy", "registry", "key", "timeoutMs", "failureStatus", "settleAt", "bodyTimeoutMs", "retryAfter", "onOpen", "maxCircuits"];
+
+/** Names and types of what is not the policy's. */
+export function checkFetchOptions(options: FetchOptions): void {
+  if (typeof options !== "object" || options === null) throw new InvalidCircuitError("options", options, "must be an object");
+  known(options, FETCH_OPTIONS);
+  const { policy, registry, key, failureStatus, retryAfter } = options;
+  if (registry && policy) throw new InvalidCircuitError("policy", policy, "is the registry's: give one of them");
+  if (key !== undefined && typeof key !== "function") throw new InvalidCircuitError("key", key, "must be a function of the request");
+  if (retryAfter !== undefined && typeof retryAfter !== "boolean") throw new InvalidCircuitError("retryAfter", retryAfter, "must be true or false");
+  if (failureStatus !== undefined && typeof failureStatus !== "function" && !(Array.isArray(failureStatus) && failureStatus.every(Number.isInteger))) {
+    throw new InvalidCircuitError("failureStatus", failureStatus, "must be a list of status codes, or a function of one");
+  }
+  parseCall(options);
+}
 
 export interface GuardedFetch {
   (input: Input, init?: RequestInit, options?: FetchCallOptions): Promise<Response>;
@@ -70,8 +85,8 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * Throws InvalidCircuitError for options that cannot work.
  */
 export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, options: FetchOptions = {}): GuardedFetch {
+  checkFetchOptions(options);
   const { policy, registry: given, key: keyOf, timeoutMs, failureStatus = isFailing, settleAt, bodyTimeoutMs, retryAfter, onOpen, ...rest } = options;
-  if (given && policy) throw new InvalidCircuitError("policy", policy, "is the registry's: give one of them");
   const usual = { timeoutMs, settleAt, bodyTimeoutMs, onOpen, ...(given && { classify: rest.classify, waitUntil: rest.waitUntil }) };
   const usually = parseCall(usual);
   const registry = given ?? new CircuitRegistry(policy ?? presets[isPage() ? "page" : "edge"], rest);

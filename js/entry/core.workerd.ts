@@ -25,6 +25,7 @@ export const decode = /* @__PURE__ */ objects.using(source, objects.decode);
 export const entropy = /* @__PURE__ */ objects.using(source, objects.entropy);
 export const explain = /* @__PURE__ */ objects.using(source, data.explain);
 export const policyFromEnv = /* @__PURE__ */ objects.using(source, data.policyFromEnv);
+export const fetchOptionsSchema = /* @__PURE__ */ objects.using(source, data.fetchOptionsSchema);
 export const policySchema = /* @__PURE__ */ objects.using(source, data.policySchema);
 export const snapshotSchema = /* @__PURE__ */ objects.using(source, data.snapshotSchema);
 

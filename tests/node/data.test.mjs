@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import Ajv from "ajv/dist/2020.js";
 import fc from "fast-check";
-import { CircuitBreaker, presets } from "tripcurve";
-import { explain, parsePolicy, policyFromEnv, policySchema, snapshotSchema } from "tripcurve/core";
+import { CircuitBreaker, presets, wrapFetch } from "tripcurve";
+import { explain, fetchOptionsSchema, parsePolicy, policyFromEnv, policySchema, snapshotSchema } from "tripcurve/core";
 import { isCurrent, schemaPath } from "../../scripts/schema.mjs";
 
 const ajv = new Ajv({ allErrors: true });
@@ -60,6 +60,19 @@ test("a policy speaks Standard Schema: its own value, or where it is wrong", () 
   assert.deepEqual(issues({ window: { kind: "calls", last: 0 } }), [["window.last", "window.last must be a whole number from 1 to 10000 (got 0)"]]);
   assert.deepEqual(issues({ failureRte: 1 }), [["failureRte", "failureRte is unknown: did you mean failureRate? (got 1)"]]);
   for (const value of [null, 5, "x", undefined]) assert.equal(issues(value)[0][0], "");
+});
+
+test("the options of wrapFetch speak it", () => {
+  const { validate } = fetchOptionsSchema["~standard"];
+  const options = { policy: { openMs: 5 }, timeoutMs: 5_000, failureStatus: [500], settleAt: "body", bodyTimeoutMs: 5, onOpen: "respond", share: "verdict", retryAfter: false };
+  assert.equal(validate(options).value, options);
+  for (const [path, bad] of [
+    ["policy.openMs", { policy: { openMs: -1 } }], ["policy.failureRte", { policy: { failureRte: 1 } }], ["timeoutMs", { timeoutMs: 0 }], ["timoutMs", { timoutMs: 5 }], ["settleAt", { settleAt: "end" }],
+    ["failureStatus", { failureStatus: ["x"] }], ["storeTimeoutMs", { storeTimeoutMs: 0 }], ["share", { share: "tally" }], ["key", { key: 5 }], ["retryAfter", { retryAfter: 1 }], ["", 5],
+  ]) {
+    assert.equal(validate(bad).issues[0].path.join("."), path, JSON.stringify(bad));
+    if (typeof bad === "object") assert.throws(() => wrapFetch(fetch, bad), { code: "ERR_INVALID_CIRCUIT" });
+  }
 });
 
 test("a stored text speaks it as well", () => {
