@@ -3,9 +3,9 @@
 import type { Awaitable } from "./awaitable.js";
 import { watchBody } from "./body.js";
 import { either } from "./calls.js";
-import { isDeadline, isFailing, judgeFetch } from "./classify.js";
+import { IGNORED, isDeadline, isFailing, judgeFetch } from "./classify.js";
 import { type CircuitOpenError, InvalidCircuitError, isCircuitOpenError, whole } from "./errors.js";
-import { isPage, report } from "./host.js";
+import { departures, isPage, report } from "./host.js";
 import { originKey } from "./key.js";
 import { type BreakerOptions, type CallOptions, choice, OPTIONS } from "./options.js";
 import { type CircuitPolicy, known, presets } from "./policy.js";
@@ -74,8 +74,9 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * request's body stays unused.
  *
  * A network error, a time-out, 429 and 5xx (but not 501) are failures; every other response is a success, an opaque one too. A request
- * the caller aborts is ignored, and so is a network error while the browser is offline. What has an address that is not of
- * http (`data:`, `blob:`), is `no-cors` or `keepalive` passes through uncounted.
+ * the caller aborts is ignored, and so is a network error while the browser is offline, of a request that was under way when the page was
+ * left, or that `fetch` refused to send. What has an address that is not of http (`data:`, `blob:`), is `no-cors` or `keepalive` passes
+ * through uncounted.
  *
  * ```js
  * const guarded = wrapFetch(fetch, { store: localStorageStore() });
@@ -118,7 +119,10 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
       return Promise.reject(error);
     }
     const signal = init?.signal === undefined ? (input as Partial<Request>).signal : init.signal;
-    const call: CallOptions<Response> = { judge };
+    const before = departures();
+    const call: CallOptions<Response> = {
+      judge: (ok, value, now) => (ok || (departures() === before && isSendable(input, init)) ? judge(ok, value, now) : IGNORED),
+    };
     if (signal) call.signal = signal;
     if (how.classify) call.classify = how.classify;
     if (how.waitUntil) call.waitUntil = how.waitUntil;
@@ -127,7 +131,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
     if (respond) call.fallback = (error) => (isCircuitOpenError(error) ? respond(error, input, init) : Promise.reject(error));
     const ending = how.bodyTimeoutMs === undefined ? undefined : new AbortController();
     if (how.toBody) {
-      const wasAborted = (): boolean => signal?.aborted === true && !isDeadline(signal.reason);
+      const wasAborted = (): boolean => (signal?.aborted === true && !isDeadline(signal.reason)) || departures() !== before;
       const abort = (reason: unknown): void => ending?.abort(reason);
       call.rest = (response, end) => watchBody(response as Response, { end, wasAborted, abort, timeoutMs: how.bodyTimeoutMs });
     }
@@ -152,10 +156,20 @@ function parseCall({ timeoutMs, settleAt, bodyTimeoutMs, onOpen, classify, waitU
 
 const addressOf = (input: Input): string => (typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url));
 
-/** Nobody is told how it went: the answer is opaque, or the page may be gone by then. */
+/** Nobody is told how it went: the answer is opaque, or the page may be gone by then; or nothing will be sent, for the body is used up. */
 function isUnseen(input: Input, init: RequestInit | undefined): boolean {
-  const request = input as Partial<Request>;
-  return (init?.mode ?? request.mode) === "no-cors" || (init?.keepalive ?? request.keepalive) === true;
+  const { mode, keepalive, bodyUsed } = input as Partial<Request>;
+  return (init?.mode ?? mode) === "no-cors" || (init?.keepalive ?? keepalive) === true || (bodyUsed === true && init?.body == null);
+}
+
+/** A header, method or body that fetch refuses to send ends like a network error, and says nothing about the service. */
+function isSendable(input: Input, init: RequestInit | undefined): boolean {
+  try {
+    const { method } = bodyless(input, init);
+    return init?.body == null || (method !== "GET" && method !== "HEAD");
+  } catch (error) {
+    return !(error instanceof TypeError);
+  }
 }
 
 /** A refusal as an answer (RFC 9457). */

@@ -34,3 +34,18 @@ export function onPageHide(listener: () => void): () => void {
   host.addEventListener?.("pagehide", listener);
   return () => host.removeEventListener?.("pagehide", listener);
 }
+
+let left = 0;
+let watching = false;
+
+/**
+ * How often this page was about to be left so far. What is under way then the browser breaks off, some before the page hides and some after
+ * it, even if all that comes is a download; to the page that looks like a network error.
+ */
+export function departures(): number {
+  if (!watching) {
+    watching = true;
+    if (isPage()) for (const type of ["beforeunload", "pagehide"]) host.addEventListener?.(type, () => left++);
+  }
+  return left;
+}

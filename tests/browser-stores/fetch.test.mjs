@@ -10,6 +10,8 @@ let server, service;
 before(async () => {
   server = createServer((request, response) => {
     const path = request.url.slice(1);
+    if (path === "silent") return;
+    if (path === "file") return response.writeHead(200, { "Content-Type": "application/zip", "Content-Disposition": "attachment" }).end("PK");
     const cors = path === "closed-to-others" ? {} : { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After" };
     if (path === "later") return response.writeHead(503, { ...cors, "Retry-After": "120" }).end();
     response.writeHead(200, { ...cors, "Content-Type": "application/json" });
@@ -39,9 +41,13 @@ const SETUP = `
   const outcome = (work) => work.then((value) => ({ value }), (error) => ({ error }));
   const drain = async (stream) => { const reader = stream.getReader(); while (!(await reader.read()).done); };
 `;
+const LEAVING = `
+  const { localStorageStore } = await import("/dist/js/stores/local-storage.js");
+  const { get, counts, guarded } = guardOf({ settleAt: "headers", store: localStorageStore() });
+`;
 const run = (tab, body) => tab.evaluate(`(async () => { const service = ${JSON.stringify(service)}; ${SETUP} ${body} })()`);
 
-inBrowsers(({ openTabs }) => {
+inBrowsers(({ name, openTabs }) => {
   const inPage = (body, check) => async () => {
     const { tabs: [tab], close } = await openTabs(1);
     try {
@@ -154,6 +160,37 @@ inBrowsers(({ openTabs }) => {
       assert.deepEqual(found, ["TypeError", false, [0, 0]]);
     } finally {
       await context.setOffline(false);
+      await close();
+    }
+  });
+
+  test("requests that end because the page is left, or loads a file, are not counted against a service", async () => {
+    const { tabs: [tab], close } = await openTabs(1);
+    const begin = () => run(tab, `${LEAVING} for (let i = 0; i < 3; i++) get("silent").catch(() => (globalThis.ended = true)); await later(100);`);
+    const countsNow = () => run(tab, `${LEAVING} guarded.registry.get("http.127.0.0.1." + new URL(service).port).inspect(); return counts();`);
+    try {
+      await begin();
+      await tab.reload();
+      assert.deepEqual(await countsNow(), [0, 0]);
+      await begin();
+      await tab.evaluate((url) => void (location.href = url), `${service}/file`);
+      // Firefox then ends what is under way, Chromium does not.
+      if (name === "Firefox") await tab.waitForFunction(() => globalThis.ended);
+      assert.deepEqual(await countsNow(), [0, 0]);
+      await run(tab, `${LEAVING} await outcome(get("closed-to-others"));`);
+      assert.deepEqual(await countsNow(), [1, 1], "what fails in a page that stays is");
+    } finally {
+      await close();
+    }
+  });
+
+  test("what breaks off in a body because the page is left is not counted either", async () => {
+    const { tabs: [tab], close } = await openTabs(1);
+    try {
+      await run(tab, `${LEAVING} const one = guardOf({ store: localStorageStore() }); for (let i = 0; i < 3; i++) one.get("hangs").then((response) => response.text()).catch(() => {}); await later(100);`);
+      await tab.reload();
+      assert.deepEqual(await run(tab, `${LEAVING} guarded.registry.get("http.127.0.0.1." + new URL(service).port).inspect(); return counts();`), [0, 0]);
+    } finally {
       await close();
     }
   });

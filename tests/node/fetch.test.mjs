@@ -297,3 +297,34 @@ test("what nobody is told of passes through uncounted, also while the circuit is
   assert.ok(isCircuitOpenError((await outcomeOf(guarded(new Request(url, { keepalive: true }), { keepalive: false }))).error));
   assert.deepEqual([calls.length, counts()[0][0]], [6, "https.api.example.com"]);
 });
+
+const unsendable = {
+  "a header that is none": () => [`${base}/echo`, { headers: { "x-name": "漢" } }],
+  "a method that is none": () => [`${base}/echo`, { method: "GE T" }],
+  "a forbidden method": () => [new URL(`${base}/echo`), { method: "CONNECT" }],
+  "a body with GET": () => [`${base}/echo`, { body: "x" }],
+  "a body with a request's GET": () => [new Request(`${base}/echo`), { body: "x" }],
+  "a password in its address": () => [base.replace("//", "//me:secret@")],
+  "a body that is used up": async () => {
+    const request = new Request(`${base}/echo`, { method: "POST", body: "x" });
+    await request.text();
+    return [request];
+  },
+};
+for (const [name, make] of Object.entries(unsendable)) {
+  test(`what fetch refuses to send, with ${name}, says nothing about the service`, async () => {
+    for (const options of [{}, { timeoutMs: 5_000 }]) {
+      const guarded = wrapFetch(fetch, { policy, ...options });
+      await assert.rejects(guarded(...(await make())), TypeError);
+      assert.equal(guarded.registry.inspect().reduce((sum, { counts }) => sum + counts.calls, 0), 0);
+    }
+  });
+}
+
+test("a used Request with another body is sent, and counted", async () => {
+  const guarded = wrapFetch(fetch, { policy });
+  const request = new Request(`${base}/echo`, { method: "POST", body: "x" });
+  await request.text();
+  assert.equal(await (await guarded(request, { body: "y" })).text(), "y");
+  assert.equal(guarded.registry.inspect()[0].counts.calls, 1);
+});
