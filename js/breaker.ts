@@ -399,7 +399,7 @@ export class CircuitBreaker {
       if (!isDeadline(signal.reason)) verdict = IGNORED;
     } else if (!call.late) {
       try {
-        const judged = judge?.(ok, value, this.#clock()) ?? verdict;
+        const judged = judge?.(ok, value, this.#clock) ?? verdict;
         if (typeof judged === "number") verdict = judged;
         else ({ verdict, until } = judged);
         const result = ok ? { ok, value } : { ok, error: value };

@@ -61,9 +61,9 @@ export const isFailing = (status: number): boolean => status === 429 || (status 
  */
 export const judgeFetch =
   (failing: (status: number) => boolean, retryAfter: boolean) =>
-  (ok: boolean, value: unknown, now: number): number | { verdict: number; until: number } => {
+  (ok: boolean, value: unknown, clock: () => number): number | { verdict: number; until: number } => {
     if (!ok) return isOffline() ? IGNORED : FAILURE;
     const { type, status, headers } = value as Partial<Response> & Pick<Response, "status">;
     if (type !== "error" && !failing(status)) return SUCCESS;
-    return retryAfter && (status === 429 || status === 503) ? { verdict: FAILURE, until: retryAt(headers?.get("Retry-After") ?? null, now) } : FAILURE;
+    return retryAfter && (status === 429 || status === 503) ? { verdict: FAILURE, until: retryAt(headers?.get("Retry-After") ?? null, clock()) } : FAILURE;
   };

@@ -121,7 +121,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
     const signal = init?.signal === undefined ? (input as Partial<Request>).signal : init.signal;
     const before = departures();
     const call: CallOptions<Response> = {
-      judge: (ok, value, now) => (ok || (departures() === before && isSendable(input, init)) ? judge(ok, value, now) : IGNORED),
+      judge: (ok, value, clock) => (ok || (departures() === before && isSendable(input, init)) ? judge(ok, value, clock) : IGNORED),
     };
     if (signal) call.signal = signal;
     if (how.classify) call.classify = how.classify;

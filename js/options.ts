@@ -65,7 +65,7 @@ export interface RunOptions<T> {
 }
 
 /** How fetch's calls are judged, before anybody else is asked: a verdict, or that of a failure with the instant it asked for. */
-type Judge = (ok: boolean, value: unknown, now: number) => number | { verdict: number; until: number };
+type Judge = (ok: boolean, value: unknown, clock: () => number) => number | { verdict: number; until: number };
 /** What goes on after a good value: true if it will call `end`, once, or never if nobody can know. */
 type Rest = (value: unknown, end: (verdict: number, error?: unknown) => void) => boolean;
 export type CallOptions<T> = RunOptions<T> & { judge?: Judge; rest?: Rest };
