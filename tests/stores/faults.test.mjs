@@ -9,7 +9,7 @@ import { redisStore } from "tripcurve/stores/redis";
 import { missing, startRedis, until } from "./redis-server.mjs";
 
 const LEASE_MS = 1_500;
-const POLICY = { failures: 2, failureRate: null, openMs: 1_000, probeLeaseMs: LEASE_MS };
+const POLICY = { failures: 2, failureRate: null, probeLeaseMs: LEASE_MS };
 
 let server, admin;
 const children = new Set();
@@ -54,10 +54,12 @@ describe("Redis in trouble", { skip: missing }, () => {
   });
 
   test("a process killed while it probes frees its slot when the lease ends, not before, and another one probes", async (t) => {
-    const [dies, lives] = [await participant(), await participant()];
+    const policy = { ...POLICY, openMs: 3_000 };
+    const [dies, lives] = [await participant(policy), await participant(policy, { refreshMs: 20 })];
+    for (const one of [dies, lives]) await one.call();
     await dies.fail(2);
-    await lives.call();
-    await pause(POLICY.openMs + 50);
+    await until(async () => (await lives.call()) === "open", "the other one to know");
+    await pause(policy.openMs + 50);
     const { kind, began } = await dies.ask();
     assert.equal(kind, "probe");
     await dies.kill();

@@ -12,8 +12,8 @@ const databases = [];
 function storeOf(options) {
   const database = open(file);
   databases.push(database);
+  database.exec("PRAGMA busy_timeout = 5000");
   database.exec("PRAGMA journal_mode = WAL");
-  database.exec("PRAGMA busy_timeout = 2000");
   return sqliteStore(database, options);
 }
 
