@@ -1,5 +1,6 @@
 // Every example of docs/, run as it is written: what it prints is what its comments say. Only the name api.example.com is led to a service
-// on loopback, which has orders, lacks what is missing, and is down at /down.
+// on loopback, which has orders, lacks what is missing, is down at /down, and fails twice at /recovering. What is for a page or a service
+// worker runs in browsers: tests/browser-stores/docs.test.mjs.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,7 +14,11 @@ mkdirSync(join(root, "target"), { recursive: true });
 // Beside the package, so that its name is found.
 const folder = mkdtempSync(join(root, "target", "docs-"));
 const STATUS = { "/down": 503, "/missing": 404 };
-const service = createServer(({ url }, response) => response.writeHead(STATUS[url] ?? 200).end(STATUS[url] ? "" : "orders"));
+const recovering = [];
+const service = createServer(({ url }, response) => {
+  const status = url === "/recovering" && recovering.push(performance.now()) < 3 ? 503 : (STATUS[url] ?? 200);
+  response.writeHead(status).end(status === 200 ? "orders" : "");
+});
 const own = Object.fromEntries(["fetch", "Headers", "Request", "Response"].map((name) => [name, globalThis[name]]));
 
 before(async () => {
@@ -35,7 +40,7 @@ after(async () => {
 
 let examples = 0;
 for (const name of readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))) {
-  const blocks = [...readFileSync(join(root, "docs", name), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+  const blocks = [...readFileSync(join(root, "docs", name), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code).filter((code) => !code.startsWith("// In a service worker"));
   examples += blocks.length;
   blocks.forEach((code, index) => {
     test(`docs/${name}, example ${index + 1}`, async (t) => {
@@ -51,3 +56,7 @@ for (const name of readdirSync(join(root, "docs")).filter((name) => name.endsWit
   });
 }
 test("docs/ has examples", () => assert.ok(examples >= 10));
+test("a retry that is given the time of a refusal sends nothing before", () => {
+  assert.equal(recovering.length, 3);
+  assert.ok(recovering[2] - recovering[1] >= 195, `${recovering[2] - recovering[1]} ms`);
+});
