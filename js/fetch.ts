@@ -136,7 +136,11 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
       call.rest = (response, end) => watchBody(response as Response, { end, wasAborted, abort, timeoutMs: how.bodyTimeoutMs });
     }
     if (how.timeoutMs === undefined && !ending) return breaker.run(() => fetch(input, init), call);
-    return breaker.run((merged) => fetch(input, { ...init, signal: !ending ? merged! : merged ? either(merged, ending) : ending.signal }), call);
+    return breaker.run((merged) => {
+      const signal = !ending ? merged! : merged ? either(merged, ending) : ending.signal;
+      // A Request as init, as proxies have it, cannot be spread.
+      return init && "url" in init ? fetch(new Request(input, init), { signal }) : fetch(input, { ...init, signal });
+    }, call);
   };
   return Object.assign(guarded, { registry });
 }
@@ -154,7 +158,7 @@ function parseCall({ timeoutMs, settleAt, bodyTimeoutMs, onOpen, classify, waitU
   return { timeoutMs, toBody, bodyTimeoutMs, respond, classify, waitUntil };
 }
 
-const addressOf = (input: Input): string => (typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Request).url));
+const addressOf = (input: Input): string => (typeof input === "string" ? input : ((input as Partial<URL>).href ?? (input as Partial<Request>).url ?? String(input)));
 
 /** Nobody is told how it went: the answer is opaque, or the page may be gone by then; or nothing will be sent, for the body is used up. */
 function isUnseen(input: Input, init: RequestInit | undefined): boolean {

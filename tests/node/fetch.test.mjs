@@ -328,3 +328,10 @@ test("a used Request with another body is sent, and counted", async () => {
   assert.equal(await (await guarded(request, { body: "y" })).text(), "y");
   assert.equal(guarded.registry.inspect()[0].counts.calls, 1);
 });
+
+test("a Request as init, as a proxy has it, keeps its method and headers, also with a time-out", async () => {
+  const { guarded, calls } = guard(200, { timeoutMs: 5_000 });
+  await guarded(url, new Request("https://proxy.example/", { method: "DELETE", headers: { a: "b" } }));
+  const [[request]] = calls;
+  assert.deepEqual([request.method, request.headers.get("a"), request.url], ["DELETE", "b", url]);
+});
