@@ -166,7 +166,7 @@ export class CircuitBreaker {
 
   /** Counts an outcome without a permit, judged in whatever state the circuit is now, also if the call began in another one (phil). */
   record(outcome: Verdict | CallOutcome): void {
-    const { verdict, duration = NaN, until } = parseOutcome(outcome);
+    const { verdict, duration = NaN, until = NaN } = parseOutcome(outcome);
     this.#write((at) => {
       const bits = core.record(this.#handle, verdict, duration, until, at);
       this.#settled(bits, { token: -1, verdict, duration, at, waitUntil: undefined, cause: undefined });
@@ -404,7 +404,11 @@ export class CircuitBreaker {
         else ({ verdict, until } = judged);
         const result = ok ? { ok, value } : { ok, error: value };
         const said = options.classify?.(result, took) ?? config.classify?.(result, took);
-        if (said !== undefined) ({ verdict, duration = took, until } = parseOutcome(said));
+        if (said !== undefined) {
+          const outcome = parseOutcome(said);
+          ({ verdict, duration = took } = outcome);
+          until = outcome.until ?? (verdict === FAILURE ? until : NaN);
+        }
       } catch (error) {
         verdict = IGNORED;
         if (this.#diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, true)) report(error);
@@ -488,7 +492,7 @@ export class CircuitBreaker {
     return {
       kind: isProbe(token) ? "probe" : "allowed",
       settle: (outcome) => {
-        const { verdict, duration, until } = parseOutcome(outcome);
+        const { verdict, duration, until = NaN } = parseOutcome(outcome);
         if (!open) return;
         open = false;
         this.#running--;

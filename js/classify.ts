@@ -9,7 +9,8 @@ export type Verdict = "success" | "failure" | "ignored";
 
 /**
  * How a call went. `durationMs`: how long it took, at least 0; null: not measured, so never slow; left out: as measured here, if it was.
- * `retryAt`: the instant the answer asked for (milliseconds since the epoch); used when this failure opens or reopens the circuit.
+ * `retryAt`: the instant the answer asked for (milliseconds since the epoch); used when this failure opens or reopens the circuit; null:
+ * none; left out: what the `Retry-After` of a fetch says, if it is heeded.
  */
 export interface CallOutcome {
   verdict: Verdict;
@@ -28,18 +29,18 @@ export const SUCCESS = 0;
 export const FAILURE = 1;
 export const IGNORED = 2;
 
-/** An outcome as numbers. Duration undefined: not said; NaN: none. */
+/** An outcome as numbers. Undefined: not said; NaN: none. */
 export interface Judged {
   verdict: number;
   duration: number | undefined;
-  until: number;
+  until: number | undefined;
 }
 
 export function parseOutcome(given: Verdict | CallOutcome): Judged {
   const outcome: Partial<CallOutcome> = typeof given === "string" ? { verdict: given } : Object(given);
   const verdict = VERDICTS.indexOf(outcome.verdict as Verdict);
   if (verdict < 0) throw new InvalidCircuitError("verdict", outcome.verdict, `must be one of ${VERDICTS}`);
-  return { verdict, duration: amount("durationMs", outcome.durationMs), until: amount("retryAt", outcome.retryAt) ?? NaN };
+  return { verdict, duration: amount("durationMs", outcome.durationMs), until: amount("retryAt", outcome.retryAt) };
 }
 
 function amount(field: string, value: number | null | undefined): number | undefined {

@@ -86,6 +86,7 @@ type Input = Parameters<typeof globalThis.fetch>[0];
  * Throws InvalidCircuitError for options that cannot work.
  */
 export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, options: FetchOptions = {}): GuardedFetch {
+  if (typeof fetch !== "function") throw new InvalidCircuitError("fetch", fetch, "must be a function");
   checkFetchOptions(options);
   const { policy, registry: given, key: keyOf, timeoutMs, failureStatus = isFailing, settleAt, bodyTimeoutMs, retryAfter, onOpen, ...rest } = options;
   const usual = { timeoutMs, settleAt, bodyTimeoutMs, onOpen, ...(given && { classify: rest.classify, waitUntil: rest.waitUntil }) };
@@ -96,6 +97,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
 
   const circuit = (input: Input, init: RequestInit | undefined) => {
     try {
+      if (isUnseen(input, init)) return null;
       const url = addressOf(input);
       if (!url.startsWith("http") && /^\s*(?!https?:)[a-z][a-z\d+.-]*:/i.test(url)) return null; // no service is behind it
       const key = keyOf ? keyOf(bodyless(input, init)) : originKey(url);
@@ -109,7 +111,7 @@ export function wrapFetch(fetch: typeof globalThis.fetch = globalThis.fetch, opt
   };
 
   const guarded = (input: Input, init?: RequestInit, each?: FetchCallOptions): Promise<Response> => {
-    const breaker = isUnseen(input, init) ? null : circuit(input, init);
+    const breaker = circuit(input, init);
     if (breaker === null) return fetch(input, init);
     let how = usually;
     try {
@@ -170,7 +172,7 @@ function isUnseen(input: Input, init: RequestInit | undefined): boolean {
 function isSendable(input: Input, init: RequestInit | undefined): boolean {
   try {
     const { method } = bodyless(input, init);
-    return init?.body == null || (method !== "GET" && method !== "HEAD");
+    return init?.body == null || !isBodyless(method);
   } catch (error) {
     return !(error instanceof TypeError);
   }
@@ -184,10 +186,12 @@ function problem({ key, message, reason, retryAt, retryAfterMs }: CircuitOpenErr
   return new Response(JSON.stringify(body), { status: 503, headers });
 }
 
+const isBodyless = (method: string): boolean => method === "GET" || method === "HEAD";
+
 /** The request for `key` and `onOpen`: what names it, and no body, which could be read only once. */
 function bodyless(input: Input, init: RequestInit | undefined): Request {
   const request = typeof input === "object" && "method" in input ? input : undefined;
-  if (request && !init) return request;
+  if (request && !init && isBodyless(request.method)) return request;
   const { method = request?.method ?? "GET", headers = request?.headers } = init ?? {};
   return new Request(addressOf(input), headers ? { method, headers } : { method });
 }

@@ -122,6 +122,18 @@ test("key chooses the circuit, null none, and it sees method and headers but no 
   assert.equal(request.bodyUsed, false);
 });
 
+test("a call without arguments is fetch's to refuse, and a fetch that is none is refused at once", async () => {
+  const guarded = wrapFetch(fetch, { policy });
+  for (const args of [[], [undefined], [null]]) await assert.rejects(guarded(...args), TypeError);
+  for (const none of [null, {}, "fetch"]) assert.throws(() => wrapFetch(none), { code: "ERR_INVALID_CIRCUIT", field: "fetch" });
+});
+
+test("a function of the status that throws makes the outcome ignored, is reported, and the response comes back (R14)", async () => {
+  const { guarded, counts } = guard(503, { failureStatus: () => { throw new Error("status"); } });
+  const faults = await reported(async () => assert.equal((await guarded(url)).status, 503));
+  assert.deepEqual([faults.length, counts()[0][1]], [1, 0]);
+});
+
 test("a key function that throws or names no key is reported once, and the request goes on", async () => {
   for (const key of [() => { throw new Error("key"); }, () => "NO KEY"]) {
     const { guarded, counts } = guard(503, { key });

@@ -114,3 +114,51 @@ test("one request may have it otherwise than the others; what cannot work reject
     assert.throws(() => wrapFetch(fetch, options), { code: "ERR_INVALID_CIRCUIT" });
   }
 });
+
+test("a probe that is answered with it reopens the circuit until then", async () => {
+  const answers = [answer(503), answer(429, "120")];
+  const { guarded, clock } = guard(() => answers.shift()());
+  await guarded(url);
+  clock.advance(ORDINARY);
+  await guarded(url);
+  assert.equal(guarded.registry.inspect()[0].until, NOW + ORDINARY + 120_000);
+});
+
+test("a classifier that says only that it failed leaves it heeded; null ends it, and what is no failure has none", async () => {
+  assert.equal(await opened(503, "120", { classify: () => "failure" }), 120_000);
+  assert.equal(await opened(503, "120", { classify: () => ({ verdict: "failure", durationMs: 5 }) }), 120_000);
+  assert.equal(await opened(503, "120", { classify: () => ({ verdict: "failure", retryAt: null }) }), ORDINARY);
+  assert.equal(await opened(503, "120", { classify: () => ({ verdict: "failure", retryAt: NOW + 60_000 }) }), 60_000);
+  for (const verdict of ["success", "ignored"]) assert.equal(await opened(503, "120", { classify: () => verdict }), null);
+  const slow = { ...policy, failures: null, slowMs: 1, slowRate: 1, minimumCalls: 1, judgeOn: "any" };
+  assert.equal(await opened(503, "120", { policy: slow, classify: () => ({ verdict: "success", durationMs: 5 }) }), ORDINARY);
+});
+
+test("what onOpen throws reaches the caller with the refusal as cause, counts nowhere, and may ask again without end", async () => {
+  const thrown = new Error("nothing kept");
+  const { guarded } = guard(answer(503), { onOpen: () => Promise.reject(thrown) });
+  await guarded(url);
+  const { error } = await outcomeOf(guarded(url));
+  assert.equal(error, thrown);
+  assert.equal(error.cause.code, "ERR_CIRCUIT_OPEN");
+  assert.equal(guarded.registry.inspect()[0].rejected, 1);
+  const again = guard(answer(503), { onOpen: (_, request) => again.guarded(request) });
+  await again.guarded(url);
+  assert.equal((await outcomeOf(again.guarded(url))).error.code, "ERR_CIRCUIT_OPEN");
+});
+
+test("key and onOpen never hold the body of a Request, which stays the caller's", async () => {
+  const read = async (_, request) => new Response(await request.text());
+  const { guarded } = guard(answer(503), { onOpen: read, key: (request) => (request.text(), "a.circuit") });
+  await guarded(url);
+  const request = new Request(url, { method: "POST", body: "order" });
+  assert.equal(await (await guarded(request)).text(), "");
+  assert.equal(await request.text(), "order");
+});
+
+test("a disposed registry refuses nothing", async () => {
+  const { guarded } = guard(answer(503));
+  await guarded(url);
+  guarded.registry.dispose();
+  assert.equal((await guarded(url)).status, 503);
+});
