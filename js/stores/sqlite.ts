@@ -25,8 +25,9 @@ interface Row {
 }
 
 /**
- * Keeps circuits in a table of an open SQLite database. Atomic, each operation one statement: what two processes write at once is never
- * lost, and probes are counted over all of them. For one host: a database on a network share has no locks to rely on.
+ * Keeps circuits in a table of an open database of SQLite 3.37 or later. Atomic, each operation one statement: what two processes write at
+ * once is never lost, and probes are counted over all of them. For one host: a database on a network share has no locks to rely on. What
+ * has expired is removed by a store's first write.
  *
  * Cost: synchronous, some 10 µs a reading and some 100 µs a write; nothing per call while the circuit is closed. Readers do not hold up
  * writers after `PRAGMA journal_mode = WAL`; a writer that meets another fails at once unless the database waits (`PRAGMA busy_timeout = 50`),
@@ -38,10 +39,12 @@ export function sqliteStore(database: SqliteDatabase, { table = "tripcurve" }: S
   }
   if (typeof table !== "string" || !/^[A-Za-z_]\w{0,62}$/.test(table)) throw new InvalidCircuitError("table", table, "must be a letter or _, then letters, digits and _");
 
+  let swept = false;
   const statements = new Map<string, SqliteStatement>();
   const prepared = (sql: string): SqliteStatement => {
     if (statements.size === 0) {
-      database.exec(`CREATE TABLE IF NOT EXISTS ${table} (key TEXT PRIMARY KEY, snapshot TEXT NOT NULL, version TEXT NOT NULL, ends INTEGER NOT NULL) WITHOUT ROWID`);
+      // Strict: else a column would take what is no text.
+      database.exec(`CREATE TABLE IF NOT EXISTS ${table} (key TEXT PRIMARY KEY, snapshot TEXT NOT NULL, version TEXT NOT NULL, ends INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
     }
     const statement = statements.get(sql) ?? database.prepare(sql);
     statements.set(sql, statement);
@@ -56,6 +59,8 @@ export function sqliteStore(database: SqliteDatabase, { table = "tripcurve" }: S
     },
     set(key, snapshot, { ttlMs, ifVersion }) {
       const now = wallClock();
+      if (!swept) prepared(`DELETE FROM ${table} WHERE ends <= ?`).run(now);
+      swept = true;
       // Never comes again, also after a deletion.
       const version = `${now}-${Math.random().toString(36).slice(2)}`;
       const values = [snapshot, version, now + Math.ceil(ttlMs), key] as const;
