@@ -9,6 +9,9 @@ import { type BreakerOptions, type Config, type Home, OPTIONS, parseOptions } fr
 import { type CircuitPolicy, known, parsePolicy, type Rules } from "./policy.js";
 import { core, inspect } from "./runtime.js";
 
+/** Circuits a full registry looks at for a call. */
+const FEW = 8;
+
 /** A circuit that somebody may hold a breaker of. */
 interface Live extends Home {
   ref: { deref(): CircuitBreaker | undefined } | undefined;
@@ -17,7 +20,8 @@ interface Live extends Home {
 /**
  * Circuits by key, which share options and listeners. `get` makes the circuit at its first call and gives the same breaker as long as
  * somebody holds it. At most `maxCircuits` (default 500): a new one takes the place of the least recently used circuit that is closed,
- * not held and has no call in flight. Where there is none, calls of the new one pass uncounted and a diagnostic says so.
+ * not held and has no call in flight. Where there is none, calls of the new one pass uncounted and a diagnostic says so. Where the host
+ * has no WeakRef, at most as many breakers that lost their circuit are remembered as there may be circuits.
  *
  * The policy may be a function of the key; give back the same object for the same policy. Throws InvalidCircuitError.
  */
@@ -33,7 +37,9 @@ export class CircuitRegistry {
   readonly #configs = new WeakMap<object, Config>();
   readonly #collected: FinalizationRegistry<[key: string, live: Live]> | undefined;
   #latest = "";
+  /** The last look through all of them found none to evict. */
   #full = false;
+  #told = false;
   #disposed = false;
 
   constructor(policy: CircuitPolicy | ((key: string) => CircuitPolicy) = {}, options: BreakerOptions & { maxCircuits?: number } = {}) {
@@ -42,6 +48,7 @@ export class CircuitRegistry {
     this.#max = whole("maxCircuits", options.maxCircuits ?? 500, 1, 2 ** 31);
     const rules = typeof policy === "function" ? undefined : parsePolicy(policy);
     const enter = (breaker: CircuitBreaker, live: Home): void => {
+      if (this.#circuits.has(breaker.key)) return; // another breaker has taken the key since this one was forgotten
       if ((live.handle = this.#make(this.#configOf(breaker.key))) < 0) return;
       this.#outside.delete(breaker.key);
       this.#circuits.set(breaker.key, live as Live);
@@ -81,7 +88,7 @@ export class CircuitRegistry {
     live.ref = this.#collected ? new WeakRef(breaker) : strongRef(breaker);
     this.#collected?.register(breaker, [key, live]);
     if (this.#disposed) breaker.dispose();
-    else if (handle < 0) this.#outside.set(key, live);
+    else if (handle < 0) this.#leave(key, live);
     else this.#circuits.set(key, live);
     if (found !== undefined) this.#used(key);
     return breaker;
@@ -141,28 +148,46 @@ export class CircuitRegistry {
     return core.create(config.policy, config.clock());
   }
 
+  /**
+   * Takes the place of the least recently used circuit that is idle. What is in use goes to the back, so that nobody looks at it again soon;
+   * once all were looked at in vain, a call looks at a few only: in an outage every call of a new key comes here.
+   */
   #evict(): boolean {
     const now = this.#config.clock();
+    let looks = this.#full ? Math.min(FEW, this.#circuits.size) : this.#circuits.size;
     for (const [key, circuit] of this.#circuits) {
+      if (looks-- === 0) break;
       const handle = handleOf(circuit);
       const [state, held] = inspect(handle, now);
       const breaker = breakerOf(circuit);
-      if (state !== 0 || held !== 0 || (breaker && !isIdle(breaker))) continue;
       this.#circuits.delete(key);
+      if (state !== 0 || held !== 0 || (breaker && !isIdle(breaker))) {
+        this.#circuits.set(key, circuit);
+        continue;
+      }
       if (breaker) {
         (circuit as Live).handle = -1;
-        this.#outside.set(key, circuit as Live);
+        this.#leave(key, circuit as Live);
         place(breaker);
       }
       core.drop(handle);
+      this.#full = false;
       return true;
     }
-    if (!this.#full) {
-      this.#full = true;
+    this.#full = true;
+    if (!this.#told) {
+      this.#told = true;
       const message = `The registry is full (maxCircuits: ${this.#max}) and no circuit is idle: calls of others pass uncounted`;
       tell(this.#listeners.diagnostic, { key: "", code: "registry_full", message, at: now });
     }
     return false;
+  }
+
+  /** Remembers a breaker without a circuit as long as somebody holds it; where nobody can know that, as many of them as there may be circuits. */
+  #leave(key: string, live: Live): void {
+    this.#outside.set(key, live);
+    if (this.#collected || this.#outside.size <= this.#max) return;
+    for (const [oldest] of this.#outside) return void this.#outside.delete(oldest);
   }
 
   /** Keeps the order of use. Before it is half full nothing will be evicted soon, so it is not paid for. */

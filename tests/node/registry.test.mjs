@@ -102,6 +102,19 @@ test("nothing to evict: calls pass uncounted, one diagnostic says so, and a plac
   assert.deepEqual(registry.inspect().map(({ key }) => key), ["outside"]);
 });
 
+test("full in an outage: a call of a new key looks at a few circuits only, and what becomes idle is found all the same", async () => {
+  const registry = registryOf({ maxCircuits: 200 });
+  const told = [];
+  registry.on("diagnostic", ({ code }) => told.push(code));
+  for (let i = 0; i < 200; i++) await failed(registry.get(`open${i}`));
+  await failed(registry.get("new"));
+  registry.get("open199").reset();
+  let calls = 0;
+  for (; registry.get("new").state === "closed"; calls++) await failed(registry.get("new"));
+  assert.ok(calls > 2 && calls < 40, `${calls} calls`);
+  assert.deepEqual([registry.size, registry.inspect().every(({ state }) => state === "open"), told], [200, true, ["registry_full"]]);
+});
+
 test("an evicted breaker that is still held comes back to the registry at its next call, as the same one", async () => {
   const registry = registryOf({ maxCircuits: 1 });
   const a = registry.get("a");
@@ -189,14 +202,18 @@ test("an idle circuit keeps its state without its breaker, a watched or open one
   assert.deepEqual(JSON.parse(out), { alive: ["open", "watched"], failures: 2, idle: "open", heard: ["open"], cause: true, size: 3 });
 });
 
-test("without WeakRef circuits are kept all the same", () => {
+test("without WeakRef circuits are kept all the same, and as many breakers that lost theirs are remembered", () => {
   const script = `
     globalThis.WeakRef = globalThis.FinalizationRegistry = undefined;
     const { CircuitRegistry } = await import("tripcurve");
     const registry = new CircuitRegistry({}, { maxCircuits: 2 });
     const a = registry.get("a");
     registry.get("b"); registry.get("c");
-    console.log(registry.size, registry.get("a") === a, registry.size);`;
+    const found = registry.get("a") === a;
+    for (const key of ["c", "d", "e", "f", "g"]) registry.get(key);
+    const again = registry.get("a");
+    await a.run(() => { throw new Error("down"); }).catch(() => {});
+    console.log(registry.size, found, again === a, await a.run(() => "passes"), again.inspect().counts.calls, registry.size);`;
   const out = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: new URL("../..", import.meta.url), encoding: "utf8" });
-  assert.equal(out, "2 true 2\n");
+  assert.equal(out, "2 true false passes 0 2\n");
 });

@@ -7,7 +7,7 @@ import { outcomeOf } from "./help.mjs";
 
 const ok = async () => new Response(null, { status: 204 });
 
-for (const [name, options] of [["alone", ""], ["with a store", ", { store: memoryStore() }"]]) {
+for (const [name, options, host = ""] of [["alone", ""], ["with a store", ", { store: memoryStore() }"], ["where there is no WeakRef", "", "globalThis.WeakRef = globalThis.FinalizationRegistry = undefined;"]]) {
   test(`100,000 origins, one after the other, take the room of the 500 that are kept, and the oldest idle ones go: ${name}`, async () => {
     const script = `
       import { memoryStore, wrapFetch } from "tripcurve";
@@ -17,6 +17,7 @@ for (const [name, options] of [["alone", ""], ["with a store", ", { store: memor
         return heapUsed + external + arrayBuffers;
       };
       const response = { status: 204, type: "basic", headers: new Headers() };
+      ${host}
       const guarded = wrapFetch(async () => response${options});
       const ask = async (from, to) => { for (let i = from; i < to; i++) await guarded("https://s" + i + ".example/x"); };
       await ask(0, 2_000);
