@@ -1,7 +1,7 @@
 // Policies as data: from JSON, from the environment, checked by whoever speaks Standard Schema, and told to a person. Every bound and default
 // is the core's.
 
-import { InvalidCircuitError } from "./errors.js";
+import { clipped, InvalidCircuitError } from "./errors.js";
 import { checkFetchOptions, type FetchOptions } from "./fetch.js";
 import { decode, parsePolicy, type ParsedPolicy } from "./objects.js";
 import { parseOptions } from "./options.js";
@@ -41,7 +41,7 @@ function within(part: string, check: () => void): void {
 }
 
 /** What is said of the field. */
-const problemOf = ({ field, message }: InvalidCircuitError): string => message.slice(field.length + 1, message.lastIndexOf(" (got "));
+const problemOf = ({ field, message }: InvalidCircuitError): string => message.slice(clipped(field).length + 1).split(" (got ")[0]!;
 
 /** A stored text, of whatever policy: that it can be read. */
 export const snapshotSchema: StandardSchema<string> = /* @__PURE__ */ schema((value) => {
@@ -72,13 +72,14 @@ const variable = (name: string): string => name.replace(/\.|(?=[A-Z])/g, "_").to
 /**
  * The policy that variables say: `policyFromEnv("PAYMENTS", process.env)` reads `PAYMENTS_FAILURE_RATE`, `PAYMENTS_MINIMUM_CALLS`,
  * `PAYMENTS_WINDOW_KIND` and so on: the names of the options in capitals. Values are numbers, fractions (`1/3`), words, `true`, `false`,
- * and `null`; an empty one is none. Throws InvalidCircuitError, which names the variable; also for a variable with this prefix that is no option.
+ * and `null`; an empty one is none. Throws InvalidCircuitError, which names the variable; also for a variable with this prefix that is no
+ * option, but then without its value: give policies a prefix of their own.
  */
 export function policyFromEnv(prefix: string, env: Readonly<Record<string, string | undefined>>): CircuitPolicy {
   if (typeof prefix !== "string" || prefix === "") throw new InvalidCircuitError("prefix", prefix, "must be a text");
   const names = new Map(NAMES.map((name) => [`${prefix}_${variable(name)}`, name]));
   const given = Object.entries(env).filter(([name, value]) => name.startsWith(`${prefix}_`) && value !== undefined && value.trim() !== "");
-  known(Object.fromEntries(given), [...names.keys()]);
+  known(Object.fromEntries(given.map(([name]) => [name, "…"])), [...names.keys()]); // what it holds may be a secret
   const policy: Record<string, unknown> = {};
   const window: Record<string, unknown> = {};
   for (const [name, text] of given) {
@@ -100,8 +101,8 @@ export function policyFromEnv(prefix: string, env: Readonly<Record<string, strin
 function valueOf(text: string): unknown {
   const fraction = /^(\d+)\s*\/\s*(\d+)$/.exec(text);
   if (fraction) return [Number(fraction[1]), Number(fraction[2])];
-  const words: Record<string, unknown> = { null: null, true: true, false: false };
-  if (text in words) return words[text];
+  if (text === "null") return null;
+  if (text === "true" || text === "false") return text === "true";
   return /^[+-]?[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) : text;
 }
 
@@ -126,9 +127,9 @@ export interface Explanation {
 /** What a policy does, in words. Throws InvalidCircuitError. */
 export function explain(given: CircuitPolicy): Explanation {
   const policy = parsePolicy(given);
-  const { failureRate, failures, slowMs, slowRate, minimumCalls, openMs, maxOpenMs, backoff, jitter, probeLimit, probeSuccesses, probeLeaseMs } = policy;
+  const { failureRate, failures, slowMs, slowRate, minimumCalls, judgeOn, openMs, maxOpenMs, backoff, jitter, probeLimit, probeSuccesses, probeLeaseMs } = policy;
   const window = memory(policy);
-  const among = `once there are ${plural(minimumCalls, "call")}`;
+  const among = `once there are ${plural(minimumCalls, "call")}${judgeOn === "any" ? ", even if the last of them succeeded" : ""}`;
   const opens = [
     failureRate && `${share(failureRate)} of the calls failed, ${among}`,
     failures !== null && (policy.window.kind === "consecutive" ? `${plural(failures, "call")} in a row failed` : `${plural(failures, "call")} failed`),
@@ -138,7 +139,8 @@ export function explain(given: CircuitPolicy): Explanation {
     backoff[0] > backoff[1] && `${number(backoff[0] / backoff[1])} times longer after each half-open period that failed`,
     jitter[0] > 0 && `with up to ${share(jitter)} added at random`,
   ].filter(Boolean);
-  const stays = `It then refuses every call for ${time(openMs)}${more.length > 0 ? `, ${more.join(", ")}` : ""}; never for longer than ${time(maxOpenMs)}, whatever is asked for.`;
+  const never = `never for longer than ${time(maxOpenMs)}`;
+  const stays = openMs === 0 ? `It then refuses calls only as long as an answer asks for, ${never}.` : `It then refuses every call for ${time(openMs)}${more.length > 0 ? `, ${more.join(", ")}` : ""}; ${never}, whatever is asked for.`;
   const lease = probeLeaseMs === null ? "until it ends" : `for at most ${time(probeLeaseMs)}`;
   const probes = `After that calls are let in as probes, ${probeLimit === null ? "as many as come" : `${probeLimit} at a time`}, each holding its place ${lease}.`;
   const slow = slowMs === null ? "" : " or is slow";
@@ -149,19 +151,16 @@ export function explain(given: CircuitPolicy): Explanation {
 }
 
 function memory({ window }: ParsedPolicy): string {
-  const within = "withinMs" in window && window.withinMs != null ? ` of the last ${time(window.withinMs)}` : "";
+  const within = "withinMs" in window && window.withinMs != null ? `, none older than ${time(window.withinMs)}` : "";
   if (window.kind === "time") return `The circuit remembers the calls of the last ${time(window.ms)}.`;
   if (window.kind === "fixed") return `The circuit counts calls, and begins again every ${time(window.ms)}.`;
   if (window.kind === "calls") return `The circuit remembers the last ${plural(window.last, "call")}${within}.`;
-  return `The circuit counts the failures${within} since the last success.`;
+  return `The circuit counts the failures since the last success${within}.`;
 }
 
 const number = (value: number): string => String(Math.round(value * 1e4) / 1e4);
-/** A percentage, or a fraction that is none. */
-const share = ([top, bottom]: readonly [number, number]): string => {
-  const percent = (top / bottom) * 100;
-  return Number.isInteger(Math.round(percent * 1e6) / 100) ? `${number(percent)} %` : `${top} in ${bottom}`;
-};
+/** A percentage, or a fraction where four decimals are not all of it. */
+const share = ([top, bottom]: readonly [number, number]): string => ((top * 1e6) % bottom === 0 ? `${number((top / bottom) * 100)} %` : `${top} in ${bottom}`);
 const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 function time(ms: number): string {

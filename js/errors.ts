@@ -74,6 +74,9 @@ export class StoreError extends CircuitError {
   }
 }
 
+/** As much of a text as a message should hold. */
+export const clipped = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
+
 /** A key, an option or a policy that cannot work. `field` names it; `min` and `max` are its bounds where it has any. */
 export class InvalidCircuitError extends CircuitError {
   declare readonly code: "ERR_INVALID_CIRCUIT";
@@ -83,8 +86,8 @@ export class InvalidCircuitError extends CircuitError {
   readonly max?: number;
 
   constructor(field: string, value: unknown, problem: string, min?: number, max?: number) {
-    const shown = typeof value === "string" ? JSON.stringify(value) : typeof value === "object" && value ? "an object" : String(value);
-    super("ERR_INVALID_CIRCUIT", `${field} ${problem} (got ${shown})`);
+    const shown = typeof value === "string" ? JSON.stringify(clipped(value)) : typeof value === "object" && value ? "an object" : clipped(String(value));
+    super("ERR_INVALID_CIRCUIT", `${clipped(field)} ${problem} (got ${shown})`);
     this.field = field;
     this.value = value;
     if (min !== undefined) this.min = min;

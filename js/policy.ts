@@ -172,7 +172,7 @@ function choose(field: string, value: unknown, choices: readonly unknown[]): num
 }
 
 function object<T extends object>(field: string, value: T): T {
-  if (typeof value === "object" && value !== null) return value;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw new InvalidCircuitError(field, value, "must be an object");
 }
 
@@ -190,8 +190,9 @@ export function refused(policy: CircuitPolicy, slot: number, problem = 0, min = 
   return new InvalidCircuitError(field, value, problems[problem as number] as string);
 }
 
-/** Edits between two names (Levenshtein), without regard to case. */
+/** Edits between two names (Levenshtein), without regard to case; names of very different length are not compared. */
 function distance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 3) return 4;
   let row = [...b, ""].map((_, at) => at);
   [...a.toLowerCase()].forEach((letter, i) => {
     const above = row;

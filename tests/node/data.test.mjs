@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
+import { createEnv } from "@t3-oss/env-core";
 import Ajv from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { CircuitBreaker, presets, wrapFetch } from "tripcurve";
@@ -50,6 +51,26 @@ test("what disagrees with the schema the core refuses", () => {
   assert.ok(seen[0] > 100 && seen[1] > 100, `${seen}`);
 });
 
+test("of one option alone the schema knows every bound", () => {
+  const edges = fc.oneof(anything, fc.constantFrom(0, 1, 2, 10, 9_999, 999, 1_000, 1_001, 2 ** 53 - 1, 2 ** 53, 1e-9, 1.0000001, 10.5, "failure", false, [], [1], [1, 2, 3], [1.5, 2], [-1, 2]));
+  const rest = { maxOpenMs: { openMs: 0 }, slowRate: { slowMs: 1 }, failureRate: { slowMs: 1 } };
+  const names = fc.constantFrom(...Object.keys(sound).filter((name) => name !== "window"));
+  const windows = fc.constantFrom(["fixed", "ms"], ["time", "ms"], ["calls", "last"], ["consecutive", "withinMs"]);
+  const alone = fc.oneof(fc.tuple(names, edges).map(([name, value]) => ({ ...rest[name], [name]: value })), fc.tuple(windows, edges).map(([[kind, name], value]) => ({ window: { kind, [name]: value } })));
+  // What a pair of numbers comes to, JSON Schema cannot be asked.
+  const pair = (policy) => Object.values(policy).some((value) => Array.isArray(value) && value.length === 2);
+  const seen = [0, 0];
+  fc.assert(
+    fc.property(alone, (policy) => {
+      if (pair(policy)) return;
+      seen[Number(accepted(policy))]++;
+      assert.equal(agrees(policy), accepted(policy), JSON.stringify(policy));
+    }),
+    { numRuns: 3_000 },
+  );
+  assert.ok(seen[0] > 300 && seen[1] > 300, `${seen}`);
+});
+
 test("a policy speaks Standard Schema: its own value, or where it is wrong", () => {
   const { version, vendor, validate } = policySchema["~standard"];
   assert.deepEqual([version, vendor], [1, "tripcurve"]);
@@ -59,7 +80,38 @@ test("a policy speaks Standard Schema: its own value, or where it is wrong", () 
   assert.deepEqual(issues({ openMs: -1 }), [["openMs", "openMs must be a whole number from 0 to 9007199254740991 (got -1)"]]);
   assert.deepEqual(issues({ window: { kind: "calls", last: 0 } }), [["window.last", "window.last must be a whole number from 1 to 10000 (got 0)"]]);
   assert.deepEqual(issues({ failureRte: 1 }), [["failureRte", "failureRte is unknown: did you mean failureRate? (got 1)"]]);
-  for (const value of [null, 5, "x", undefined]) assert.equal(issues(value)[0][0], "");
+  for (const value of [null, 5, "x", undefined, [], [1]]) assert.equal(issues(value)[0][0], "");
+});
+
+test("a library that takes schemas of anybody takes these, and tells what is wrong", () => {
+  const read = (policy, text) => {
+    const told = [];
+    const env = () =>
+      createEnv({
+        server: { POLICY: policySchema, CIRCUIT: snapshotSchema },
+        runtimeEnvStrict: { POLICY: policy, CIRCUIT: text },
+        onValidationError: (issues) => {
+          told.push(...issues.map(({ path, message }) => `${path.join(".")}: ${message}`));
+          throw new Error("refused");
+        },
+      });
+    return { env, told };
+  };
+  const text = new CircuitBreaker("a").snapshot();
+  const good = read({ openMs: 5 }, text).env();
+  assert.deepEqual([good.POLICY, good.CIRCUIT], [{ openMs: 5 }, text]);
+  const bad = read({ openMs: -1 }, "rubbish");
+  assert.throws(bad.env, /refused/);
+  assert.deepEqual(bad.told, ["POLICY.openMs: openMs must be a whole number from 0 to 9007199254740991 (got -1)", 'CIRCUIT: is no stored circuit: unknown_version (got "rubbish")']);
+});
+
+test("names and values of a megabyte are no burden, and are not repeated", () => {
+  const huge = "z".repeat(1_000_000);
+  for (const policy of [{ [huge]: 1 }, { judgeOn: huge }, { window: { kind: huge } }, { window: { kind: "fixed", ms: 1, [huge]: 1 } }]) {
+    const [{ message }] = policySchema["~standard"].validate(policy).issues;
+    assert.ok(message.length < 500, message.slice(0, 99));
+  }
+  assert.throws(() => new CircuitBreaker(huge), ({ message }) => message.length < 500);
 });
 
 test("the options of wrapFetch speak it", () => {
@@ -92,7 +144,8 @@ test("a policy from the environment: numbers, fractions, words, null; other vari
   });
   assert.deepEqual(policyFromEnv("PAY", {}), {});
   for (const [name, value, message] of [
-    ["PAY_OPN_MS", "5", /^PAY_OPN_MS is unknown: did you mean PAY_OPEN_MS\? \(got "5"\)$/],
+    ["PAY_OPN_MS", "5", /^PAY_OPN_MS is unknown: did you mean PAY_OPEN_MS\? \(got "…"\)$/],
+    ["PAY_API_KEY", "5e3cret", /^PAY_API_KEY is unknown: there are PAY_WINDOW_KIND, (?!.*5e3cret)/],
     ["PAY_MINIMUM_CALLS", "0", /^PAY_MINIMUM_CALLS must be a whole number from 1 to 10000 \(got "0"\)$/],
     ["PAY_JUDGE_ON", "all", /^PAY_JUDGE_ON must be one of failure, any \(got "all"\)$/],
     ["PAY_OPEN_MS", "soon", /^PAY_OPEN_MS must be a whole number/],
@@ -113,6 +166,10 @@ test("explain says what opens it, how long it stays, when it is probed, what clo
   assert.match(probes, /3 at a time/);
   assert.match(closes, /^2 that succeed close it; one that fails or is slow opens it again\.$/);
   assert.match(explain({ window: { kind: "consecutive" }, shadow: true }).text, /5 calls in a row failed.*shadow mode/s);
+  assert.deepEqual(explain({ judgeOn: "any", failureRate: [1, 1_000_000_000] }).opens, ["1 in 1000000000 of the calls failed, once there are 10 calls, even if the last of them succeeded"]);
+  assert.match(explain({ failureRate: [999_999_999, 1_000_000_000], jitter: 0.07 }).text, /999999999 in 1000000000 of.*up to 7 %/s);
+  assert.equal(explain({ openMs: 0 }).stays, "It then refuses calls only as long as an answer asks for, never for longer than 5 minutes.");
+  assert.equal(explain({ window: { kind: "calls", last: 5, withinMs: 60_000 } }).remembers, "The circuit remembers the last 5 calls, none older than 1 minute.");
   for (const preset of Object.values(presets)) assert.doesNotMatch(explain(preset).text, /undefined|NaN|null/);
   fc.assert(fc.property(policies, (policy) => !accepted(policy) || !/undefined|NaN|null|\[object/.test(explain(policy).text)), { numRuns: 300 });
   assert.throws(() => explain({ openMs: -1 }), { code: "ERR_INVALID_CIRCUIT" });

@@ -3,6 +3,8 @@ import {
   CircuitBreaker, CircuitRegistry, isCircuitOpenError, memoryStore, presets, StoreError, wrapFetch,
   type BreakerEvents, type CircuitPolicy, type CircuitStore, type Classify, type GuardedFetch, type Inspection,
 } from "tripcurve";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { explain, fetchOptionsSchema, policyFromEnv, policySchema, snapshotSchema } from "tripcurve/core";
 import { localStorageStore } from "tripcurve/stores/local-storage";
 import { kvStore } from "tripcurve/stores/kv";
 import { fakeClock } from "tripcurve/testing";
@@ -34,5 +36,9 @@ export async function main(error: unknown, env: { KV: { get(k: string): Promise<
   new CircuitBreaker("a", { failureRte: 1 });
   // @ts-expect-error unknown event
   b.on("open", () => {});
-  void [f, n, s, off, i];
+  const policies: StandardSchemaV1<CircuitPolicy> = policySchema;
+  const texts: StandardSchemaV1<string> = snapshotSchema;
+  const options: StandardSchemaV1.InferOutput<typeof fetchOptionsSchema> = { timeoutMs: 5 };
+  const told: readonly string[] = explain(policyFromEnv("PAY", { PAY_OPEN_MS: "5" })).opens;
+  void [f, n, s, off, i, policies, texts, options, told];
 }
