@@ -19,10 +19,14 @@ export interface DenoKvAtomic {
  * Keeps circuits in Deno KV (`await Deno.openKv()`), under `["tripcurve", key]`. Atomic, by the versionstamps KV has: what two isolates
  * write at once is never lost, and probes are counted over all of them. Texts expire by themselves.
  *
+ * On Deno Deploy it is shared by all isolates. In a file it is shared by the processes of one host, but of two that are busy at once one is
+ * told "database is locked" now and then: a failure like any other, and tried again later.
+ *
  * Cost: a strong read and a checked write, each a round trip to the primary region; nothing per call while the circuit is closed.
  */
 export function denoKvStore(kv: DenoKv, { prefix = "tripcurve" }: { prefix?: string } = {}): CircuitStore {
   if (typeof kv?.atomic !== "function") throw new InvalidCircuitError("kv", kv, "must be an open Deno.Kv");
+  if (typeof prefix !== "string") throw new InvalidCircuitError("prefix", prefix, "must be a text");
   const at = (key: string): readonly [string, string] => [prefix, key];
   return {
     consistency: "atomic",

@@ -1,5 +1,6 @@
 // Keyv: whatever it has an adapter for.
 
+import { InvalidCircuitError } from "../errors.js";
 import type { CircuitStore } from "../store.js";
 
 /** The part of a Keyv that is used. */
@@ -17,6 +18,10 @@ export interface KeyvLike {
  * Cost: what the adapter costs, a reading per 10 s and a write per move, in the background.
  */
 export function keyvStore(keyv: KeyvLike, { prefix = "tripcurve:" }: { prefix?: string } = {}): CircuitStore {
+  for (const method of ["get", "set", "delete"] as const) {
+    if (typeof keyv?.[method] !== "function") throw new InvalidCircuitError("keyv", keyv, "must be a Keyv");
+  }
+  if (typeof prefix !== "string") throw new InvalidCircuitError("prefix", prefix, "must be a text");
   return {
     consistency: "last_write",
     async get(key) {

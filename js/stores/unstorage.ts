@@ -1,5 +1,6 @@
 // unstorage: whatever it has a driver for.
 
+import { InvalidCircuitError } from "../errors.js";
 import type { CircuitStore } from "../store.js";
 
 /** The part of an unstorage storage that is used. */
@@ -16,6 +17,9 @@ export interface Unstorage {
  * Cost: what the driver costs, a reading per 10 s and a write per move, in the background.
  */
 export function unstorageStore(storage: Unstorage, { prefix = "tripcurve:" }: { prefix?: string } = {}): CircuitStore {
+  if (typeof storage?.getItemRaw !== "function") throw new InvalidCircuitError("storage", storage, "must be an unstorage storage");
+  // unstorage drops a ? and what follows it: all circuits would be one.
+  if (typeof prefix !== "string" || prefix.includes("?")) throw new InvalidCircuitError("prefix", prefix, "must be a text without ?");
   return {
     consistency: "last_write",
     async get(key) {

@@ -67,6 +67,28 @@ for (const [name, { make, skip }] of Object.entries(kinds)) {
   });
 }
 
+test("on Redis what is stored expires with its time", { skip: missing }, async () => {
+  const client = createClient({ url: url() }).on("error", () => {});
+  await client.connect();
+  for (const name of ["unstorage on Redis", "Keyv on Redis"]) {
+    await kinds[name].make().set("expires", "text", { ttlMs: 90_001 });
+    const keys = await client.keys("*expires");
+    assert.equal(keys.length, 1, name);
+    const leftMs = await client.pTTL(keys[0]);
+    assert.ok(leftMs > 0 && leftMs <= 91_000, `${name}: ${leftMs}`);
+    await client.del(keys);
+  }
+  client.destroy();
+});
+
+test("what is no storage, no Keyv or no prefix is refused at construction", () => {
+  const invalid = (make, field) => assert.throws(make, { code: "ERR_INVALID_CIRCUIT", field });
+  for (const client of [undefined, null, {}, new Map()]) invalid(() => unstorageStore(client), "storage");
+  for (const client of [undefined, null, {}, createStorage()]) invalid(() => keyvStore(client), "keyv");
+  for (const prefix of [null, 5, "all?one"]) invalid(() => unstorageStore(createStorage(), { prefix }), "prefix");
+  for (const prefix of [null, 5]) invalid(() => keyvStore(new Keyv(), { prefix }), "prefix");
+});
+
 test("a Keyv whose adapter is away is a store that fails, and the calls go on", { skip: missing }, async () => {
   const away = await startRedis();
   const client = createClient({ socket: { host: "127.0.0.1", port: away.port } }).on("error", () => {});
