@@ -17,10 +17,10 @@ export interface DenoKvAtomic {
 
 /**
  * Keeps circuits in Deno KV (`await Deno.openKv()`), under `["tripcurve", key]`. Atomic, by the versionstamps KV has: what two isolates
- * write at once is never lost, and probes are counted over all of them. Texts expire by themselves.
+ * write at once is never lost, and probes are counted over all of them. Texts expire by themselves, within a minute.
  *
  * On Deno Deploy it is shared by all isolates. In a file it is shared by the processes of one host, but of two that are busy at once one is
- * told "database is locked" now and then: a failure like any other, and tried again later.
+ * told "database is locked" now and then: a failure like any other, tried again later. There sqliteStore is the better choice.
  *
  * Cost: a strong read and a checked write, each a round trip to the primary region; nothing per call while the circuit is closed.
  */

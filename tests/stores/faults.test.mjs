@@ -160,6 +160,49 @@ describe("Redis in trouble", { skip: missing }, () => {
     t.diagnostic(`${figures.calls} calls through two outages, the longest batch took ${Math.round(figures.longest)} ms`);
   });
 
+  test("Redis hangs: calls and probes go on without its answer, one diagnostic, and what was decided meanwhile is known afterwards", async (t) => {
+    const client = await clientOf();
+    const policy = { failures: 2, failureRate: null, openMs: 400, probeSuccesses: 2 };
+    const options = { store: redisStore(client), storeTimeoutMs: 100, refreshMs: 100 };
+    const breaker = new CircuitBreaker("hangs", policy, options);
+    const told = [];
+    breaker.on("diagnostic", ({ code }) => told.push(code));
+    const asks = new CircuitBreaker("hangs.asks", policy, options);
+    for (const each of [breaker, asks]) await each.run(() => "fine");
+    asks.force("open");
+    await asks.flush();
+    const figures = {};
+    const timed = async (what, call) => {
+      const start = performance.now();
+      const result = await Promise.race([call(), pause(20_000, "nothing", { ref: false })]);
+      figures[what] = Math.max(figures[what] ?? 0, Math.round(performance.now() - start));
+      return result;
+    };
+    process.kill(server.pid, "SIGSTOP");
+    try {
+      while (told.length === 0) assert.equal(await timed("a closed call", () => breaker.run(() => pause(1, "fine"))), "fine");
+      const newcomer = new CircuitBreaker("hangs", policy, options);
+      assert.equal(await timed("a first call", () => newcomer.run(() => "fine")), "fine");
+      for (let i = 0; i < 2; i++) await timed("a closed call", () => breaker.run(() => Promise.reject(new Error("down"))).catch(() => {}));
+      assert.equal(breaker.state, "open");
+      await pause(policy.openMs + 50);
+      for (let i = 0; i < 2; i++) assert.equal(await timed("a probe", () => breaker.run(() => "fine")), "fine");
+      assert.equal(breaker.state, "closed");
+      assert.equal(await timed("a probe that asks first", () => asks.run(() => "fine")), "fine");
+    } finally {
+      process.kill(server.pid, "SIGCONT");
+    }
+    assert.deepEqual(told, ["store_failed"]);
+    breaker.force("open", Date.now() + 60_000);
+    const other = await clientOf();
+    await until(async () => {
+      await breaker.run(() => 1).catch(() => {});
+      return (await other.hGet("{tripcurve:hangs}", "text"))?.startsWith("1;O");
+    }, "the verdict to be stored");
+    assert.deepEqual(told, ["store_failed"]);
+    t.diagnostic(`the longest without an answer, storeTimeoutMs 100: ${Object.entries(figures).map(([what, ms]) => `${what} ${ms} ms`).join(", ")}`);
+  });
+
   test("whatever lies under its key, calls go on, and the next decision is stored where it can be", async () => {
     const client = await clientOf();
     const rubbish = {
