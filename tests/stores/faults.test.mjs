@@ -213,7 +213,7 @@ describe("Redis in trouble", { skip: missing }, () => {
       "a megabyte": (at) => admin.hSet(at, { version: "1", text: "1;O".padEnd(1_000_000, "9") }),
       "bytes": (at) => admin.hSet(at, { version: "1", text: Buffer.from([0, 255, 254, 128]) }),
     };
-    for (const [i, [name, put]] of Object.entries(rubbish).entries()) {
+    const goesOn = async ([name, put], i) => {
       const [key, at] = [`odd.${i}`, `{tripcurve:odd.${i}}`];
       await put(at);
       const told = [];
@@ -227,6 +227,7 @@ describe("Redis in trouble", { skip: missing }, () => {
       assert.deepEqual(told, isHash ? (name === "a hash of other fields" ? [] : ["snapshot_unreadable"]) : ["store_failed"], name);
       if (isHash) assert.match(await admin.hGet(at, "text"), /^1;O/, name);
       breaker.dispose();
-    }
+    };
+    await Promise.all(Object.entries(rubbish).map(goesOn));
   });
 });
