@@ -3,10 +3,11 @@
 //! Eleven fields joined by `;`, numbers in base 36 with lower-case digits, tags in upper case:
 //!
 //! ```text
-//! 1 ; phase until ; since ; generation ; seed ; level ; rejected ; since.by ; hold at.by ; recorded,id.lease ; window
+//! 1 ; phase until ; since ; generation ; seed ; level ; rejected ; since.by why counts ; hold at.by ; recorded,id.lease ; window
 //! ```
 //!
-//! Phase is `C`, `O` or `H`. The stamp and the hold are empty until there is one; hold is `N` (none any more), `O` or `C`. A probe is
+//! Phase is `C`, `O` or `H`. The stamp and the hold are empty until there is one; why is a letter from `A`, in the order of
+//! `Reason::DECISIONS`; hold is `N` (none any more), `O` or `C`. A probe is
 //! `id.lease`, without lease `id.`, followed by `X` when its slot is free again and by `S` when it succeeded; before the probes stands
 //! how many successes were recorded without one. The window is one of
 //!
@@ -31,7 +32,7 @@ use crate::probes::{Fate, Probe, Probing};
 use crate::snapshot::{Phase, MAX_LEVEL};
 use crate::tally::{Batch, MAX_BATCHES};
 use crate::window::{CallsWindow, FixedWindow, TimeWindow, Window};
-use crate::{Counts, Held, Policy, Snapshot, State, StoredProblem, Time};
+use crate::{Counts, Held, Policy, Reason, Snapshot, State, StoredProblem, Time};
 
 /// Probes that are written: as many as can be in flight, have succeeded and are freed.
 const MAX_PROBES: usize = 2_063;
@@ -69,6 +70,11 @@ impl Snapshot {
         if self.stamp != Stamp::NONE {
             out.number(self.stamp.since.as_millis());
             out.tagged('.', self.stamp.by.into());
+            if let Some((reason, counts)) = self.why {
+                let index = Reason::DECISIONS.iter().position(|other| *other == reason).unwrap_or_default();
+                out.tag(char::from(b'A' + index as u8));
+                out.counts(counts);
+            }
         }
         out.tag(';');
         if self.hold != Hold::NONE {
@@ -267,6 +273,9 @@ impl Reader<'_> {
         self.expect(b';');
         if self.at_digit() {
             read.stamp = self.stamp();
+            if self.rest.first() != Some(&b';') {
+                read.why = self.why();
+            }
         }
         self.expect(b';');
         if !self.take(b';') {
@@ -296,6 +305,14 @@ impl Reader<'_> {
 
     fn stamp(&mut self) -> Stamp {
         Stamp { since: self.time(), by: self.int_after(b'.') }
+    }
+
+    fn why(&mut self) -> Option<(Reason, Counts)> {
+        let index = self.byte().wrapping_sub(b'A');
+        match Reason::DECISIONS.get(usize::from(index)) {
+            Some(reason) => Some((*reason, self.counts())),
+            None => self.malformed(None),
+        }
     }
 
     fn hold(&mut self) -> Hold {

@@ -66,5 +66,5 @@ pub use share::{Factor, Share};
 pub use snapshot::{Admitted, Recorded, Settled, Snapshot};
 pub use tally::{Met, Tally};
 pub use time::Time;
-pub use transition::{Counts, Held, Inspection, Reason, State, Transition};
+pub use transition::{Counts, Held, Inspection, Reason, State, Transition, Why};
 pub use window::WindowOptions;

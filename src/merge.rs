@@ -102,6 +102,7 @@ impl Snapshot {
                 let (closed, closing) = (matches!(self.phase, Phase::Closed), matches!(theirs.phase, Phase::Closed));
                 entered = !(closed && closing && self.stamp == Stamp::NONE);
                 self.stamp = theirs.stamp;
+                self.why = theirs.why;
                 self.level = theirs.level;
                 if closed || closing {
                     self.rejected = 0;
@@ -132,7 +133,8 @@ impl Snapshot {
             self.begin(now);
             self.since = theirs.since;
             self.fit(policy, 0, now);
-            found.transition = self.moved(before, Reason::Adopted, Counts::default(), now);
+            let counts = self.why.map_or(Counts::default(), |(_, counts)| counts);
+            found.transition = self.moved(before, Reason::Adopted, counts, now);
         }
         if let (Some(_), Phase::HalfOpen { probing, .. }) = (self.held(), &mut self.phase) {
             probing.free_all(); // whoever holds a circuit waits for no probe

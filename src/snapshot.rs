@@ -9,7 +9,7 @@ use crate::probes::{Fate, Probe, Probing};
 use crate::window::Window;
 use crate::{
     Admission, CallOutcome, Counts, Held, Inspection, Permit, PermitKind, Policy, Reason, Refusal, RefusalReason, State, Time,
-    Transition, Verdict,
+    Transition, Verdict, Why,
 };
 
 /// One circuit at one moment: a plain value.
@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub(crate) phase: Phase,
     /// Orders verdicts among those who share the circuit.
     pub(crate) stamp: Stamp,
+    /// What made the verdict: told, never used.
+    pub(crate) why: Option<(Reason, Counts)>,
     /// The operator's override.
     pub(crate) hold: Hold,
     pub(crate) window: Window,
@@ -105,6 +107,7 @@ impl Snapshot {
         Snapshot {
             phase: Phase::Closed,
             stamp: Stamp::NONE,
+            why: None,
             hold: Hold::NONE,
             window: Window::new(policy, now),
             since: now,
@@ -282,6 +285,7 @@ impl Snapshot {
             rejected: then.rejected,
             generation: self.generation,
             next_change_at: then.until(),
+            why: then.why(),
         };
         if state == State::Closed {
             found.counts = then.window.counts();
@@ -308,6 +312,11 @@ impl Snapshot {
     /// The operator's override, if any.
     pub fn held(&self) -> Option<Held> {
         self.hold.value
+    }
+
+    /// What was decided last, here or by whoever shares the circuit.
+    pub fn why(&self) -> Option<Why> {
+        self.why.map(|(reason, counts)| Why { reason, at: self.stamp.since, counts })
     }
 
     /// The current generation.
@@ -450,14 +459,15 @@ impl Snapshot {
             return None;
         }
         self.rejected = 0;
-        self.decide(now);
-        self.enter(Phase::Closed, Reason::ProbesSucceeded, Counts { calls, ..Counts::default() }, now)
+        let counts = Counts { calls, ..Counts::default() };
+        self.decide(Reason::ProbesSucceeded, counts, now);
+        self.enter(Phase::Closed, Reason::ProbesSucceeded, counts, now)
     }
 
     fn open(&mut self, policy: &Policy, reason: Reason, counts: Counts, retry_at: Option<Time>, now: Time) -> Option<Transition> {
         let ordinary = self.open_until(policy, None, now);
         let until = retry_at.map_or(ordinary, |asked| policy.cap(asked.max(ordinary), now));
-        self.decide(now);
+        self.decide(reason, counts, now);
         self.enter(Phase::Open { until }, reason, counts, now)
     }
 
@@ -478,14 +488,15 @@ impl Snapshot {
         }
         self.level = 0;
         self.rejected = 0;
-        self.decide(now);
+        self.decide(reason, Counts::default(), now);
         self.begin(now);
         self.moved(before, reason, Counts::default(), now)
     }
 
     /// A new verdict: it beats every one met so far, whatever the clocks say.
-    pub(crate) fn decide(&mut self, now: Time) {
+    fn decide(&mut self, reason: Reason, counts: Counts, now: Time) {
         self.stamp = self.stamp.next(self.seed, now);
+        self.why = Some((reason, counts));
     }
 
     fn enter(&mut self, phase: Phase, reason: Reason, counts: Counts, now: Time) -> Option<Transition> {
@@ -588,6 +599,7 @@ impl Snapshot {
         let mut other_verdict = false;
         if far_ahead(self.stamp.since, now) {
             self.stamp = Stamp::NONE;
+            self.why = self.why.filter(|_| !matches!(self.phase, Phase::Closed));
             other_verdict = true;
         }
         if far_ahead(self.hold.at, now) {
@@ -610,7 +622,7 @@ impl Snapshot {
             }
         }
         if other_verdict {
-            self.decide(now);
+            self.stamp = self.stamp.next(self.seed, now);
         }
     }
 }

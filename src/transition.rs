@@ -66,6 +66,33 @@ pub enum Reason {
     Adopted,
 }
 
+impl Reason {
+    /// The reasons of decisions: a circuit that is due, or that adopts, decides nothing. The order is that of their marks in the stored text.
+    pub const DECISIONS: [Reason; 10] = [
+        Reason::FailureRate,
+        Reason::FailureCount,
+        Reason::SlowRate,
+        Reason::ProbeFailed,
+        Reason::ProbeSlow,
+        Reason::ProbesSucceeded,
+        Reason::Forced,
+        Reason::Held,
+        Reason::Released,
+        Reason::Reset,
+    ];
+}
+
+/// The last decision about a circuit: it travels with the verdict, so that whoever adopts it knows as well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Why {
+    /// The reason of the transition.
+    pub reason: Reason,
+    /// When it was decided.
+    pub at: Time,
+    /// What decided it: the window that tripped, or the probes of the half-open period.
+    pub counts: Counts,
+}
+
 /// What a window holds, or what decided a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
@@ -90,7 +117,7 @@ pub struct Transition {
     pub at: Time,
     /// The generation it began.
     pub generation: u32,
-    /// What decided it: the window that tripped, or the probes of the half-open period.
+    /// What decided it: the window that tripped, or the probes of the half-open period; when adopted, of whoever decided.
     pub counts: Counts,
     /// When probing may begin, if the new state is open.
     pub until: Option<Time>,
@@ -121,4 +148,6 @@ pub struct Inspection {
     pub generation: u32,
     /// The next instant at which time alone changes what this says; `None`: never.
     pub next_change_at: Option<Time>,
+    /// What was decided last, here or by whoever shares the circuit; `None`: nothing yet, or an older text did not tell.
+    pub why: Option<Why>,
 }

@@ -112,6 +112,7 @@ pub fn inspect(policy: &[f64], snapshot: JsValue, now: f64) -> Answer {
         rejected: found.rejected,
         generation: found.generation,
         next_change_at: found.next_change_at.map(Time::as_millis),
+        why: found.why.map(|why| WhyObject { reason: why.reason.into(), at: why.at.as_millis(), counts: why.counts.into() }),
     })
 }
 
@@ -290,6 +291,14 @@ struct InspectionObject {
     rejected: u32,
     generation: u32,
     next_change_at: Option<u64>,
+    why: Option<WhyObject>,
+}
+
+#[derive(Serialize)]
+struct WhyObject {
+    reason: ReasonName,
+    at: u64,
+    counts: CountsObject,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -378,6 +387,7 @@ struct SnapshotObject {
     rejected: u32,
     window: String,
     verdict: Option<StampObject>,
+    why: Option<ReasonObject>,
     hold: Option<StampObject>,
     last_seen_at: u64,
 }
@@ -388,6 +398,13 @@ struct StampObject {
     state: StateName,
     since: u64,
     by: u32,
+}
+
+/// What made the verdict.
+#[derive(Serialize, Deserialize)]
+struct ReasonObject {
+    reason: ReasonName,
+    counts: CountsObject,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -414,6 +431,7 @@ impl SnapshotObject {
         let (phase, until) = phase_of(field(1));
         let stamp = |text: &str, state| {
             let (since, by) = text.split_once('.')?;
+            let by = by.split(char::is_uppercase).next()?;
             Some(StampObject { state, since: base36(since), by: base36(by) as u32 })
         };
         let mut probing = field(9).split(',');
@@ -434,6 +452,7 @@ impl SnapshotObject {
             rejected: base36(field(6)) as u32,
             window: field(10).into(),
             verdict: stamp(field(7), phase),
+            why: circuit.why().map(|why| ReasonObject { reason: why.reason.into(), counts: why.counts.into() }),
             hold: stamp(field(8).get(1..).unwrap_or(""), circuit.state().into()),
             last_seen_at: circuit.last_seen().as_millis(),
         }
@@ -482,7 +501,8 @@ impl SnapshotObject {
             to_base36(self.seed.into()),
             to_base36(self.level.into()),
             to_base36(self.rejected.into()),
-            stamp(&self.verdict, ""),
+            stamp(&self.verdict, "")
+                + &self.why.as_ref().filter(|_| self.verdict.is_some()).map_or(String::new(), ReasonObject::text),
             stamp(&self.hold, hold),
             probing,
             self.window.clone(),
@@ -496,6 +516,17 @@ impl SnapshotObject {
             (snapshot, None) => Ok(snapshot.with_last_seen(seen)),
             (_, Some(problem)) => refuse(&format!("not a snapshot of this policy: {problem}")),
         }
+    }
+}
+
+impl ReasonObject {
+    fn text(&self) -> String {
+        let reason = Reason::from(self.reason);
+        // What is no decision has no mark, and the text is refused.
+        let mark = Reason::DECISIONS.iter().zip('A'..).find(|(other, _)| **other == reason).map_or('Z', |(_, mark)| mark);
+        let CountsObject { calls, failures, slow } = self.counts;
+        let [calls, failures, slow] = [calls, failures, slow].map(|count| to_base36(count.into()));
+        format!("{mark}{calls}.{failures}.{slow}")
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the machine promises, whatever the policy and whatever happens.
 
 use proptest::prelude::*;
-use tripcurve::{Admission, CallOutcome, Inspection, JudgeOn, RefusalReason, Snapshot, State, Time, WindowOptions};
+use tripcurve::{Admission, CallOutcome, Inspection, JudgeOn, RefusalReason, Snapshot, State, Time, Why, WindowOptions};
 
 use crate::cases;
 use crate::given::{forgotten_after, policy, script, Op, Pace, T0};
@@ -61,6 +61,7 @@ proptest! {
             since: moved(here.since),
             until: here.until.map(moved),
             next_change_at: here.next_change_at.map(moved),
+            why: here.why.map(|why| Why { at: moved(why.at), ..why }),
             ..here
         };
         prop_assert_eq!(there, expected);
@@ -134,7 +135,7 @@ proptest! {
         let after = pair.core.inspect(&policy, at(seen - by));
         prop_assert_eq!(
             Inspection { next_change_at: None, ..after },
-            Inspection { since: back(before.since), until: before.until.map(back), next_change_at: None, ..before }
+            Inspection { since: back(before.since), until: before.until.map(back), next_change_at: None, why: after.why, ..before }
         );
         let refusal = |t| match pair.core.clone().admit(&policy, u32::MAX, t).admission {
             Admission::Admitted(_) => None,

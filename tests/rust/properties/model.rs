@@ -3,7 +3,7 @@
 
 use tripcurve::{
     Admission, CallOutcome, Counts, Held, Inspection, JudgeOn, Lease, Permit, PermitKind, PolicyOptions, Rate, Reason, Refusal,
-    RefusalReason, State, Time, Transition, Verdict, WindowOptions,
+    RefusalReason, State, Time, Transition, Verdict, Why, WindowOptions,
 };
 
 pub struct Model {
@@ -18,6 +18,7 @@ pub struct Model {
     pub rejected: u32,
     pub successes: u32,
     pub probes: Vec<Probe>,
+    why: Option<Why>,
     /// Everything counted in this episode, in order.
     outcomes: Vec<Outcome>,
     /// When the fixed window began.
@@ -69,6 +70,7 @@ impl Model {
             rejected: 0,
             successes: 0,
             probes: Vec::new(),
+            why: None,
             outcomes: Vec::new(),
             window_since: now,
         }
@@ -137,6 +139,10 @@ impl Model {
         self.successes = 0;
         self.probes.clear();
         self.outcomes.clear();
+        if reason != Reason::OpenElapsed {
+            let next = self.why.map_or(0, |why| why.at.as_millis() + 1); // decisions of one millisecond are told one after the other
+            self.why = Some(Why { reason, at: Time::from_millis(now.max(next)), counts });
+        }
         let after = (self.state(), self.held);
         (before != after).then(|| Transition {
             from: before.0,
@@ -383,6 +389,7 @@ impl Model {
             rejected: self.rejected,
             generation: self.generation,
             next_change_at: None,
+            why: self.why,
         }
     }
 

@@ -11,8 +11,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use tripcurve::{
-    Admission, CallOutcome, Held, Inspection, Met, Permit, PermitKind, Policy, RefusalReason, Snapshot, State, StoredProblem,
-    Tally, Time, Transition, Verdict,
+    Admission, CallOutcome, Counts, Held, Inspection, Met, Permit, PermitKind, Policy, RefusalReason, Snapshot, State,
+    StoredProblem, Tally, Time, Transition, Verdict,
 };
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -199,7 +199,7 @@ pub fn next_transition() -> u32 {
 }
 
 /// Puts into the block: state, held, admits, since, until, calls, failures, slow, probes in flight, probe successes, rejected,
-/// generation, next change.
+/// generation, next change, the reason that decided (NaN: none), when, calls, failures, slow.
 #[wasm_bindgen]
 pub fn inspect(handle: u32, now: f64) {
     with(|runtime| {
@@ -210,6 +210,7 @@ pub fn inspect(handle: u32, now: f64) {
             Some(Held::Open) => 1,
             Some(Held::Closed) => 2,
         };
+        let counts = found.why.map_or(Counts::default(), |why| why.counts);
         runtime.answer([
             f64::from(found.state as u8),
             held.into(),
@@ -224,6 +225,11 @@ pub fn inspect(handle: u32, now: f64) {
             found.rejected.into(),
             found.generation.into(),
             number(found.next_change_at),
+            found.why.map_or(f64::NAN, |why| f64::from(why.reason as u8)),
+            number(found.why.map(|why| why.at)),
+            counts.calls.into(),
+            counts.failures.into(),
+            counts.slow.into(),
         ]);
     });
 }
