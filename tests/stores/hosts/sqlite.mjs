@@ -86,6 +86,9 @@ const verbs = {
     for (const [key, value] of Object.entries({ bytes: "CAST(X'00fffe80' AS TEXT)", number: "42", huge: "hex(zeroblob(500000))", empty: "''" })) {
       store.set(key, "text", { ttlMs: 60_000 });
       database.exec(`UPDATE tripcurve SET snapshot = ${value}, version = 42 WHERE key = '${key}'`);
+      try {
+        database.exec(`UPDATE tripcurve SET snapshot = X'00ff', version = X'00ff' WHERE key = '${key}'`);
+      } catch {} // no place for bytes
       const breaker = new CircuitBreaker(key, { openMs: 60_000 }, { store });
       told[key] = [];
       breaker.on("diagnostic", ({ code }) => told[key].push(code));
