@@ -13,4 +13,4 @@ export { memoryStore } from "./stores/memory.js";
 export type { Verdict, CallOutcome, Classify } from "./classify.js";
 export type { Awaitable, WaitUntil } from "./awaitable.js";
 export type { CircuitStore, Stored } from "./store.js";
-export type { CircuitState, RefusalReason, TransitionReason, Counts, Transition, BreakerEvents } from "./events.js";
+export type { CircuitState, RefusalReason, TransitionReason, Counts, Why, Transition, BreakerEvents } from "./events.js";

@@ -6,7 +6,8 @@ import { type Awaitable, isThenable, type WaitUntil } from "./awaitable.js";
 import { either, started, timer } from "./calls.js";
 import { type CallOutcome, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
 import { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, whole, withoutStack } from "./errors.js";
-import { type BreakerEvents, type CircuitState, type Listeners, listen, noListeners, type RefusalReason, tell, type TransitionReason } from "./events.js";
+import { type BreakerEvents, type CircuitState, hear, type Listeners, listen, noListeners, REASONS, type RefusalReason, tell } from "./events.js";
+import { explanation } from "./explain.js";
 import { report } from "./host.js";
 import { HELD, type Inspection, inspection, orNull, STATES } from "./inspection.js";
 import { parseKey } from "./key.js";
@@ -30,10 +31,6 @@ export interface Refusal {
 export type Admission = Permit | Refusal;
 
 const REFUSALS = ["open", "held_open", "probes_busy"] as const;
-const REASONS: readonly TransitionReason[] = [
-  "failure_rate", "failure_count", "slow_rate", "open_elapsed", "probe_failed", "probe_slow", "probes_succeeded",
-  "forced", "held", "released", "reset", "adopted",
-];
 /** Refused; anything lower is let through uncounted. */
 const isRefusal = (token: number): boolean => token < 0 && token > -4;
 const PROBLEMS = ["too_long", "unknown_version", "malformed", "clamped", "other_window"];
@@ -169,7 +166,7 @@ export class CircuitBreaker {
     const { verdict, duration = NaN, until = NaN } = parseOutcome(outcome);
     this.#write((at) => {
       const bits = core.record(this.#handle, verdict, duration, until, at);
-      this.#settled(bits, { token: -1, verdict, duration, at, waitUntil: undefined, cause: undefined });
+      this.#settled(bits, { token: -1, verdict, duration, at, waitUntil: undefined, cause: undefined, fallback: false });
       this.#shared?.settled(verdict === FAILURE);
     });
   }
@@ -222,10 +219,20 @@ export class CircuitBreaker {
   /**
    * Calls `listener` for every such event, until the returned function is called or `options.signal` aborts. Events come in order, after
    * the circuit has moved. A listener may call anything: reads see what the event told, verbs wait until it has been told to everybody.
-   * What a listener throws is reported to the host. Nothing is told about the past.
+   * What a listener throws is reported to the host. Nothing is told about the past, but `state` begins with what holds.
    */
   on<E extends keyof BreakerEvents>(event: E, listener: (detail: BreakerEvents[E]) => void, options?: { signal?: AbortSignal }): () => void {
-    return listen((this.#listeners ??= noListeners()), event, listener, options?.signal, () => this.#arm());
+    const stop = listen((this.#listeners ??= noListeners()), event, listener, options?.signal, () => this.#arm());
+    if (event === "state" && !options?.signal?.aborted) hear(listener, this.inspect());
+    return stop;
+  }
+
+  /**
+   * What holds now and why, in one sentence for a log or a screen: "open since 12:04:07 UTC: 9 of 12 calls in the last 30 s failed, limit
+   * 50 %; next probe in 8 s". The wording may change; for programs there is `inspect`.
+   */
+  explain(now = this.#clock()): string {
+    return explanation(this.inspect(now), this.#config.given, now);
   }
 
   /** Writes what the store lacks. Resolves, also when the store fails. */
@@ -289,6 +296,7 @@ export class CircuitBreaker {
   #start<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>, token: number): Promise<T> {
     const { signal, timeoutMs, probe } = options;
     if (isRefusal(token)) return this.#refuse(token, this.#clock(), options.fallback);
+    this.#admitted(token);
     if (signal?.aborted) {
       // While others were asked.
       if (isProbe(token)) this.#settle(token, IGNORED, NaN, NaN, options.waitUntil);
@@ -350,7 +358,7 @@ export class CircuitBreaker {
     if (isProbe(token)) {
       this.#step(() => this.#drain());
     } else if (token < -16 && token > -20) {
-      this.#rejected(token + 16, at, true);
+      this.#rejected(token + 16, at, true, false);
     } else if (token < -20 && runtime.backend === "none") {
       this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, true);
     }
@@ -358,8 +366,8 @@ export class CircuitBreaker {
   }
 
   #refuse<T>(token: number, at: number, fallback: ((error: unknown) => Awaitable<T>) | undefined): Promise<T> {
-    this.#rejected(token, at, false);
-    if (fallback) return this.#rescue(fallback, this.#openError(token, at));
+    this.#rejected(token, at, false, fallback !== undefined);
+    if (fallback) return this.#rescue(fallback, this.#openError(token, at), "refusal");
     if (token === -3) return Promise.reject(this.#openError(token, at));
     if (this.#refused === undefined) {
       this.#refused = Promise.reject(this.#openError(token, at));
@@ -371,17 +379,24 @@ export class CircuitBreaker {
   /** One for all calls that an open period refuses; what is busy now may be free at the next call, so that one is made each time. */
   #openError(token: number, at: number): CircuitOpenError {
     if (this.#error && token !== -3) return this.#error;
+    const told = token === -3 ? undefined : explanation(inspection(this.key, this.#handle, at), this.#config.given);
     const make = (): CircuitOpenError =>
-      new CircuitOpenError(this.key, REFUSALS[-1 - token]!, orNull(core.retry_at(this.#handle, at)), this.#clock, this.#cause);
+      new CircuitOpenError(this.key, REFUSALS[-1 - token]!, orNull(core.retry_at(this.#handle, at)), this.#clock, { ...this.#cause, told });
     const error = withoutStack(make);
     if (token !== -3) this.#error = error;
     return error;
   }
 
-  #rejected(token: number, at: number, shadow: boolean): void {
+  #rejected(token: number, at: number, shadow: boolean, fallback: boolean): void {
     if (!this.#heard("rejected")) return;
     const retryAt = orNull(core.retry_at(this.#handle, at));
-    this.#emit("rejected", { key: this.key, reason: REFUSALS[-1 - token]!, retryAt, shadow, at });
+    this.#emit("rejected", { key: this.key, reason: REFUSALS[-1 - token]!, retryAt, shadow, fallback, at });
+  }
+
+  #admitted(token: number): void {
+    if (token < 0 || !this.#heard("admitted")) return;
+    const at = this.#clock();
+    this.#emit("admitted", { key: this.key, state: isProbe(token) ? "half_open" : "closed", probe: isProbe(token), at });
   }
 
   #end<T>(call: Call, ok: boolean, value: unknown): Awaitable<T> {
@@ -415,31 +430,33 @@ export class CircuitBreaker {
       }
     }
 
+    const rescue = !ok && verdict === FAILURE && options.fallbackOn === "failure" ? fallback : undefined;
     if (token >= 0) {
       const settle = (verdict: number, duration: number, cause: unknown): void =>
-        this.#settle(token, verdict, duration, until, options.waitUntil, verdict === FAILURE ? { cause } : undefined);
+        this.#settle(token, verdict, duration, until, options.waitUntil, verdict === FAILURE ? { cause } : undefined, rescue !== undefined);
       const later = (final: number, error: unknown): void =>
         this.#step(() => settle(final, Math.max(0, config.clock() - call.began), error));
       if (!(verdict === SUCCESS && rest?.(value, later))) settle(verdict, duration, ok && judge ? `HTTP status ${(value as Response).status}` : value);
     }
-    if (config.onStoreError === "throw" && this.#shared) return this.#stored(this.#shared, ok, value as T);
-    if (ok) return value as T;
-    if (verdict === FAILURE && fallback && options.fallbackOn === "failure") return this.#rescue(fallback, value) as Promise<T>;
-    throw value;
+    const answer = (): Awaitable<T> => {
+      if (ok) return value as T;
+      if (rescue) return this.#rescue(rescue, value, "failure") as Promise<T>;
+      throw value;
+    };
+    if (config.onStoreError !== "throw" || !this.#shared) return answer();
+    return this.#stored(this.#shared, ok ? undefined : { callError: value }).then(answer);
   }
 
-  /** The call's end once the store has what it caused, or a StoreError. */
-  async #stored<T>(shared: Shared, ok: boolean, value: T): Promise<T> {
+  /** The store has what a call caused; or a StoreError. */
+  async #stored(shared: Shared, call: { callError: unknown } | undefined): Promise<void> {
     await shared.flush();
     const { fault } = shared;
-    if (fault) throw new StoreError(fault.operation, this.key, fault.cause, ok ? undefined : { callError: value });
-    if (ok) return value;
-    throw value;
+    if (fault) throw new StoreError(fault.operation, this.key, fault.cause, call);
   }
 
-  #settle(token: number, verdict: number, duration: number, until: number, waitUntil?: WaitUntil, cause?: { cause: unknown }): void {
+  #settle(token: number, verdict: number, duration: number, until: number, waitUntil?: WaitUntil, cause?: { cause: unknown }, fallback = false): void {
     const at = this.#clock();
-    const outcome: ProbeOutcome = { token, verdict, duration, at, until, waitUntil, cause };
+    const outcome: ProbeOutcome = { token, verdict, duration, at, until, waitUntil, cause, fallback };
     if (isProbe(token) && this.#shared?.judge(outcome)) return;
     const bits =
       until === until
@@ -451,19 +468,27 @@ export class CircuitBreaker {
 
   /** After an outcome has been judged. `stored`: in the store. */
   #settled(bits: number, outcome: Omit<ProbeOutcome, "until">, stored = false): void {
-    const { token, verdict, duration, at, waitUntil } = outcome;
+    const { token, verdict, duration, at, waitUntil, cause, fallback } = outcome;
     if (this.#heard("outcome")) {
-      this.#emit("outcome", { key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe: isProbe(token), stale: (bits & 2) !== 0, at });
+      this.#emit("outcome", {
+        ...{ key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe: isProbe(token), stale: (bits & 2) !== 0, fallback },
+        ...(cause ? { error: cause.cause } : {}),
+        at,
+      });
     }
     if (bits & 1) this.#step(() => this.#drain(outcome, false, stored));
     else if (isProbe(token) && !stored) this.#shared?.probed(waitUntil);
   }
 
   /** The fallback's answer instead of the error; what it throws is blamed on the error. */
-  #rescue<T>(fallback: (error: unknown) => Awaitable<T>, error: unknown): Promise<T> {
+  #rescue<T>(fallback: (error: unknown) => Awaitable<T>, error: unknown, after: "refusal" | "failure"): Promise<T> {
     // A fallback that asks this circuit again, with itself as fallback, ends as a refusal, not as a stack overflow.
     if (this.#rescuing > 15) return Promise.reject(error);
+    const ended = (threw?: { error: unknown }): void => {
+      if (this.#heard("fallback")) this.#emit("fallback", { key: this.key, after, ...threw, at: this.#clock() });
+    };
     const blame = (thrown: unknown): never => {
+      ended({ error: thrown });
       if (thrown instanceof Error && thrown !== error && !("cause" in thrown) && Object.isExtensible(thrown)) {
         Object.defineProperty(thrown, "cause", { value: error, writable: true, configurable: true });
       }
@@ -472,7 +497,9 @@ export class CircuitBreaker {
     this.#rescuing++;
     try {
       const answer = fallback(error);
-      return isThenable(answer) ? Promise.resolve(answer).then(undefined, blame) : Promise.resolve(answer);
+      if (isThenable(answer)) return Promise.resolve(answer).then((value) => (ended(), value), blame);
+      ended();
+      return Promise.resolve(answer);
     } catch (thrown) {
       return new Promise(() => blame(thrown));
     } finally {
@@ -483,9 +510,10 @@ export class CircuitBreaker {
   #permit(token: number): Admission {
     if (isRefusal(token)) {
       const at = this.#clock();
-      this.#rejected(token, at, false);
+      this.#rejected(token, at, false, false);
       return { kind: "rejected", reason: REFUSALS[-1 - token]!, retryAt: orNull(core.retry_at(this.#handle, at)) };
     }
+    this.#admitted(token);
     let open = true;
     const began = this.#config.clock();
     this.#running++;
@@ -558,7 +586,9 @@ export class CircuitBreaker {
 
   /** Takes the transitions that wait in the module. They are told after the step, and the store is told unless it has them. */
   #drain(outcome?: Partial<Pick<ProbeOutcome, "cause" | "waitUntil">>, decided = false, stored = false): void {
+    let moved = false;
     while (core.next_transition()) {
+      moved = true;
       const [, from, to, reason, at, generation, calls, failures, slow, until] = block();
       const why = REASONS[reason!]!;
       const state = STATES[to!]!;
@@ -578,6 +608,7 @@ export class CircuitBreaker {
       }
     }
     this.#arm();
+    if (moved) this.#tellState();
     if (decided && !stored) this.#shared?.changed(outcome?.waitUntil);
   }
 
@@ -594,7 +625,7 @@ export class CircuitBreaker {
       const idle = this.#listeners === undefined && (handle < 0 || (!shared && (token >= 0 || this.state === "closed")));
       this.#home.keep = idle || this.#disposed ? undefined : this;
     }
-    this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#heard("outcome") ? -1 : token;
+    this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#heard("outcome") || this.#heard("admitted") ? -1 : token;
     if (this.#token < 0) return;
     const drain = (): void => this.#step(() => this.#drain());
     this.#ok = timed || shared
@@ -620,6 +651,10 @@ export class CircuitBreaker {
       failed(reason);
       throw reason;
     };
+  }
+
+  #tellState(): void {
+    if (this.#heard("state")) this.#step(() => this.#emit("state", inspection(this.key, this.#handle, this.#clock())));
   }
 
   #heard(event: keyof BreakerEvents): boolean {
@@ -648,6 +683,7 @@ export class CircuitBreaker {
     const problem = runtime.decode("restore", this.#handle, text, at);
     this.#cause = undefined;
     this.#arm();
+    this.#tellState();
     if (problem > 0) this.#diagnose(`snapshot_${PROBLEMS[problem - 1]}`, "A stored circuit could not be taken as it was");
   }
 
@@ -698,6 +734,12 @@ export class CircuitBreaker {
         this.#settled(core.settle_until(this.#handle, token, verdict, duration, this.#clock(), until), outcome);
       },
       failed: (error) => this.#diagnose("store_failed", "The store fails: the circuit goes on without it", error),
+      faulted: ({ operation, cause }) => {
+        if (this.#heard("store_error")) this.#emit("store_error", { key: this.key, operation, error: cause, at: this.#clock() });
+      },
+      asked: (operation, durationMs, ok) => {
+        if (this.#heard("store_operation")) this.#emit("store_operation", { key: this.key, operation, durationMs, ok, at: this.#clock() });
+      },
     });
     this.#clock = this.#shared.clock;
   }

@@ -33,10 +33,11 @@ export class CircuitOpenError extends CircuitError {
   readonly retryAt: number | null;
   readonly #clock: () => number;
 
-  constructor(key: string, reason: RefusalReason, retryAt: number | null, clock: () => number, options?: { cause?: unknown }) {
+  /** `told`: what holds and why, for the message. */
+  constructor(key: string, reason: RefusalReason, retryAt: number | null, clock: () => number, options: { cause?: unknown; told?: string | undefined } = {}) {
     const busy = reason === "probes_busy";
-    const what = busy ? "being probed" : reason === "open" ? "open" : "held open";
-    super("ERR_CIRCUIT_OPEN", `Circuit ${key} is ${what}${retryAt === null ? "" : ` until ${instant(retryAt)}`}`, key, options);
+    const { told = `${busy ? "half-open, every probe is under way" : "open"}${retryAt === null ? "" : `; next probe at ${instant(retryAt)}`}` } = options;
+    super("ERR_CIRCUIT_OPEN", `Circuit ${key} is ${told}`, key, options);
     this.state = busy ? "half_open" : "open";
     this.reason = reason;
     this.retryAt = retryAt;
@@ -124,4 +125,4 @@ export function withoutStack<E>(make: () => E): E {
 }
 
 /** Readable, also beyond the last day a Date can hold. */
-const instant = (at: number): string => (at <= 864e13 ? new Date(at).toISOString() : String(at));
+export const instant = (at: number): string => (at <= 864e13 ? new Date(at).toISOString().replace(/\.\d+Z$/, "Z") : String(at));

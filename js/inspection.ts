@@ -1,6 +1,6 @@
 // What a circuit shows of itself.
 
-import type { CircuitState, Counts, Held } from "./events.js";
+import { type CircuitState, type Counts, type Held, REASONS, type Why } from "./events.js";
 import { inspect } from "./runtime.js";
 
 /** What holds at an instant. Instants are milliseconds since the epoch. */
@@ -23,6 +23,8 @@ export interface Inspection {
   generation: number;
   /** The next instant at which time alone changes something, for screens. */
   nextChangeAt: number | null;
+  /** What was decided last; null: nothing yet. */
+  why: Why | null;
 }
 
 export const STATES = ["closed", "open", "half_open"] as const;
@@ -31,7 +33,8 @@ export const orNull = (number: number): number | null => (number === number ? nu
 
 /** The circuit of a handle, as it is at `now`; closed and empty if there is none. */
 export function inspection(key: string, handle: number, now: number): Inspection {
-  const [state, held, admits, since, until, calls, failures, slow, probesInFlight, probeSuccesses, rejected, generation, next] = inspect(handle, now);
+  const [state, held, admits, since, until, calls, failures, slow, probesInFlight, probeSuccesses, rejected, generation, next, ...why] = inspect(handle, now);
+  const [reason, at, ...decided] = why;
   return {
     key,
     state: STATES[state!]!,
@@ -45,5 +48,6 @@ export function inspection(key: string, handle: number, now: number): Inspection
     rejected: rejected!,
     generation: generation!,
     nextChangeAt: orNull(next!),
+    why: reason! >= 0 ? { reason: REASONS[reason!]!, at: at!, counts: { calls: decided[0]!, failures: decided[1]!, slow: decided[2]! } } : null,
   };
 }

@@ -5,7 +5,7 @@ import * as glue from "../pkg/core/core_bg.js";
 import type { Inspection } from "./inspection.js";
 import type { CallOutcome } from "./classify.js";
 import { InvalidCircuitError } from "./errors.js";
-import type { CircuitState, Counts, Held, RefusalReason, Transition } from "./events.js";
+import type { CircuitState, Counts, Held, RefusalReason, Transition, Why } from "./events.js";
 import { type CircuitPolicy, known, refused, slotsOf, type Window } from "./policy.js";
 import type { Source } from "./runtime.js";
 
@@ -51,6 +51,8 @@ export interface CircuitSnapshot {
   readonly window: string;
   /** The last decision; null until there was one. */
   readonly verdict: Stamp | null;
+  /** What made it. */
+  readonly why: Omit<Why, "at"> | null;
   /** The last hold or release; null until there was one. */
   readonly hold: Stamp | null;
   /** The latest `now` of a step that changed something: an earlier one counts as this. */

@@ -72,6 +72,8 @@ export const presets: Readonly<Record<"page" | "edge" | "service", CircuitPolicy
 /** A policy the core has parsed, and what the calls need to know of it. */
 export interface Rules {
   readonly policy: number;
+  /** As it was given, to be told. */
+  readonly given: CircuitPolicy;
   /** A success needs the time: the window forgets by time, or the success can open the circuit. */
   readonly timed: boolean;
   /** Calls are measured. */
@@ -131,6 +133,7 @@ export function parsePolicy(policy: CircuitPolicy): Rules {
   const maxOpenMs = policy.maxOpenMs ?? Math.max(openMs, 300_000);
   return {
     policy: handle,
+    given: { ...policy, ...(policy.window && { window: { ...policy.window } }) },
     timed: slots[0]! < 2 || slots[WINDOW.withinMs]! < Infinity || slots[POLICY.judgeOn] === 1,
     slow: policy.slowMs != null,
     maxOpenMs,

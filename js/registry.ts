@@ -2,7 +2,7 @@
 
 import { breakerAt, type CircuitBreaker, isIdle, place } from "./breaker.js";
 import { whole } from "./errors.js";
-import { type BreakerEvents, listen, noListeners, tell } from "./events.js";
+import { type BreakerEvents, hear, listen, noListeners, tell } from "./events.js";
 import { type Inspection, inspection } from "./inspection.js";
 import { parseKey } from "./key.js";
 import { type BreakerOptions, type Config, type Home, OPTIONS, parseOptions } from "./options.js";
@@ -90,6 +90,7 @@ export class CircuitRegistry {
     if (this.#disposed) breaker.dispose();
     else if (handle < 0) this.#leave(key, live);
     else this.#circuits.set(key, live);
+    if (found === undefined && this.#listeners.state.size > 0) tell(this.#listeners.state, breaker.inspect());
     if (found !== undefined) this.#used(key);
     return breaker;
   }
@@ -102,9 +103,11 @@ export class CircuitRegistry {
 
   /** Hears of all circuits; see `on` of CircuitBreaker. */
   on<E extends keyof BreakerEvents>(event: E, listener: (detail: BreakerEvents[E]) => void, options?: { signal?: AbortSignal }): () => void {
-    return listen(this.#listeners, event, listener, options?.signal, () => {
-      if (event === "outcome") for (const breaker of this.#live()) place(breaker);
+    const stop = listen(this.#listeners, event, listener, options?.signal, () => {
+      if (event === "outcome" || event === "admitted") for (const breaker of this.#live()) place(breaker);
     });
+    if (event === "state" && !options?.signal?.aborted) for (const found of this.inspect()) hear(listener, found);
+    return stop;
   }
 
   /** Writes what the store lacks, of every circuit. */

@@ -3,11 +3,11 @@
 
 import { type Awaitable, attempt, deadline, isThenable, keep, late, then, type WaitUntil } from "./awaitable.js";
 import { claims } from "./claims.js";
-import { StoreError } from "./errors.js";
+import type { StoreError } from "./errors.js";
 import { onPageHide } from "./host.js";
 import type { Rules } from "./policy.js";
 import { inspect, source } from "./runtime.js";
-import { type CircuitStore, Line, type Stored } from "./store.js";
+import { type CircuitStore, Line, type LineHearer, type Stored } from "./store.js";
 
 export interface SharingOptions {
   readonly store: CircuitStore | undefined;
@@ -31,10 +31,12 @@ export interface ProbeOutcome {
   readonly until: number;
   readonly waitUntil: WaitUntil | undefined;
   readonly cause: { cause: unknown } | undefined;
+  /** A fallback answers for it. */
+  readonly fallback: boolean;
 }
 
 /** What sharing needs of its circuit. */
-export interface Member {
+export interface Member extends LineHearer {
   handle(): number;
   /** The text to store. */
   seal(): string;
@@ -54,6 +56,7 @@ export interface Member {
   commit(outcome: ProbeOutcome): void;
   /** Judges it here. */
   settle(outcome: ProbeOutcome): void;
+  /** An outage of the store begins. */
   failed(error: unknown): void;
 }
 
@@ -113,7 +116,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const arbitrates = shared && options.probeLimit !== null && (atomic || store.claim !== undefined);
   const tellsProbes = shared && !arbitrates && local;
   // What was decided before the store's clock was known moves to it.
-  const line = new Line(key, store, own, storeTimeoutMs, (ahead) => member.shift(ahead));
+  const line = new Line(key, store, own, storeTimeoutMs, (ahead) => member.shift(ahead), member);
   const { clock } = line;
 
   let unread = true;
@@ -232,7 +235,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
           if (!ok) {
             sayAgain();
             if (tries > 1) return exchange(patient, mine, tries - 1);
-            throw new StoreError("set", key, new Error("The store refuses every write"));
+            line.raise("set", new Error("The store refuses every write"));
           }
           line.works();
           said = NOTHING;

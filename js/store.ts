@@ -35,6 +35,14 @@ const LONGEST_WAIT_MS = 60_000;
 /** To ask a local store costs next to nothing. */
 const LONGEST_LOCAL_WAIT_MS = 5_000;
 
+/** Who wants to know of a line. */
+export interface LineHearer {
+  /** An operation has ended. */
+  asked(operation: StoreError["operation"], durationMs: number, ok: boolean): void;
+  /** The store has failed. */
+  faulted(fault: StoreError): void;
+}
+
 /** The line of one circuit to its store. Intervals are measured by the own clock; the circuit lives by the store's, where it has one. */
 export class Line {
   readonly #key: string;
@@ -42,6 +50,7 @@ export class Line {
   readonly #timeoutMs: number;
   /** Called once, when the store's clock is known, with what it shows more than the own one. */
   readonly #learnt: (ahead: number) => void;
+  readonly #hearer: LineHearer;
   #ahead: number | undefined;
   /** How long the answer took that told it best. */
   #known = Infinity;
@@ -58,7 +67,15 @@ export class Line {
   /** The text that is on its way. */
   sending: string | undefined;
 
-  constructor(key: string, readonly store: CircuitStore, clock: () => number, timeoutMs: number, learnt: (ahead: number) => void) {
+  constructor(
+    key: string,
+    readonly store: CircuitStore,
+    clock: () => number,
+    timeoutMs: number,
+    learnt: (ahead: number) => void,
+    hearer: LineHearer,
+  ) {
+    this.#hearer = hearer;
     this.#key = key;
     this.#own = clock;
     this.#timeoutMs = timeoutMs;
@@ -107,9 +124,19 @@ export class Line {
 
   /** True for the first failure of an outage. */
   failed(error: unknown, operation: StoreError["operation"] = "get"): boolean {
-    this.fault = error instanceof StoreError ? error : new StoreError(operation, this.#key, error);
+    this.fault = error instanceof StoreError ? error : this.#fault(operation, error);
     this.retryAt = this.#own() + Math.min(500 * 2 ** ++this.#failures, this.store.local ? LONGEST_LOCAL_WAIT_MS : LONGEST_WAIT_MS);
     return this.#failures === 1;
+  }
+
+  raise(operation: StoreError["operation"], cause: unknown): never {
+    throw this.#fault(operation, cause);
+  }
+
+  #fault(operation: StoreError["operation"], cause: unknown): StoreError {
+    const fault = new StoreError(operation, this.#key, cause);
+    this.#hearer.faulted(fault);
+    return fault;
   }
 
   /** The own clock was set back: nothing measured by it holds. */
@@ -126,8 +153,14 @@ export class Line {
       return patient && isThenable(answer) ? deadline(answer, limit) : answer;
     };
     const wrong = (error: unknown): never => {
-      throw new StoreError(operation, this.#key, error);
+      this.#hearer.asked(operation, Math.max(0, this.#own() - since), false);
+      return this.raise(operation, error);
     };
-    return then(attempt(within, wrong), (answer) => (this.#own() - since > limit ? wrong(late(limit)) : answer));
+    return then(attempt(within, wrong), (answer) => {
+      const took = Math.max(0, this.#own() - since);
+      if (took > limit) wrong(late(limit));
+      this.#hearer.asked(operation, took, true);
+      return answer;
+    });
   }
 }

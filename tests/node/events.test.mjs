@@ -1,9 +1,9 @@
 // What is told, to whom, and that nobody who listens can hurt a call.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { CircuitBreaker } from "tripcurve";
+import { CircuitBreaker, CircuitRegistry, memoryStore } from "tripcurve";
 import { fakeClock } from "tripcurve/testing";
-import { B0, deferred, fixture, outcomeOf, reported, unhandled } from "./help.mjs";
+import { B0, deferred, fixture, outcomeOf, reported, ticks, unhandled } from "./help.mjs";
 
 test("a transition tells what decided it", async () => {
   const { breaker, fail, succeed, clock } = fixture();
@@ -55,12 +55,12 @@ test("refusals and outcomes are told, on the quick way as well once somebody lis
   const stop = breaker.on("outcome", (detail) => told.push(detail));
   breaker.on("rejected", (detail) => told.push(detail));
   await breaker.run(() => clock.advance(3));
-  assert.deepEqual(told, [{ key: "test.circuit", verdict: "success", durationMs: 3, probe: false, stale: false, at: 3 }]);
+  assert.deepEqual(told, [{ key: "test.circuit", verdict: "success", durationMs: 3, probe: false, stale: false, fallback: false, at: 3 }]);
   stop();
   await open();
   told.length = 0;
   await outcomeOf(breaker.run(() => 1));
-  assert.deepEqual(told, [{ key: "test.circuit", reason: "open", retryAt: 1_003, shadow: false, at: 3 }]);
+  assert.deepEqual(told, [{ key: "test.circuit", reason: "open", retryAt: 1_003, shadow: false, fallback: false, at: 3 }]);
 });
 
 test("a listener is not asked twice, nor after it stopped, nor after its signal aborted", async () => {
@@ -239,4 +239,98 @@ test("a call in flight when somebody begins to listen reaches its caller", async
   call.resolve("fine");
   assert.equal(await running, "fine");
   assert.equal(breaker.inspect().counts.calls, 1);
+});
+
+test("a call is told when it is let in, when it ends, and what answered in its place, in order", async () => {
+  const { breaker, clock } = fixture({ minimumCalls: 1 });
+  const told = [];
+  for (const event of ["admitted", "outcome", "transition", "state", "rejected", "fallback"]) breaker.on(event, (detail) => told.push([event, detail]));
+  const say = () =>
+    told.splice(0).map(([event, { state, probe, verdict, reason, fallback, after, error }]) =>
+      [event, state ?? verdict ?? reason ?? after, probe && "probe", fallback && "fallback", error?.message].filter(Boolean).join(" "),
+    );
+  assert.deepEqual(say(), ["state closed"], "what holds is told at once");
+  const down = () => Promise.reject(new Error("down"));
+  await breaker.run(down, { fallback: () => "instead", fallbackOn: "failure" });
+  assert.deepEqual(say(), ["admitted closed", "outcome failure fallback down", "transition failure_rate", "state open", "fallback failure"]);
+  await breaker.run(down, { fallback: () => Promise.reject(new Error("too")) }).catch(() => {});
+  assert.deepEqual(say(), ["rejected open fallback", "fallback refusal too"]);
+  await outcomeOf(breaker.run(down));
+  assert.deepEqual(say(), ["rejected open"]);
+  clock.advance(1_000);
+  await breaker.run(() => 1);
+  assert.deepEqual(say(), ["transition open_elapsed", "state half_open", "admitted half_open probe", "outcome success probe", "transition probes_succeeded", "state closed"]);
+});
+
+test("a permit is told like a call, and so is a call that gave up before it ran", async () => {
+  const { breaker } = fixture();
+  const told = [];
+  for (const event of ["admitted", "outcome"]) breaker.on(event, ({ verdict, error }) => told.push([event, verdict, error]));
+  const permit = await breaker.admit();
+  permit.settle("failure");
+  permit.settle("success");
+  assert.deepEqual(told, [["admitted", undefined, undefined], ["outcome", "failure", undefined]]);
+});
+
+test("the state of a registry: of every circuit at once, of each new one, after every move", async () => {
+  const registry = new CircuitRegistry(B0, { clock: fakeClock() });
+  registry.get("one");
+  registry.get("two");
+  const told = [];
+  const stop = registry.on("state", ({ key, state }) => told.push(`${key} ${state}`));
+  registry.on("state", () => told.push("never"), { signal: AbortSignal.abort() });
+  assert.deepEqual(told.splice(0), ["one closed", "two closed"]);
+  registry.get("three").force("open");
+  registry.get("three");
+  assert.deepEqual(told.splice(0), ["three closed", "three open"]);
+  stop();
+  registry.get("four");
+  assert.deepEqual(told, []);
+});
+
+test("a listener to what holds that throws at once is reported, and heard again", async () => {
+  const { breaker } = fixture();
+  let times = 0;
+  const faults = await reported(() => {
+    breaker.on("state", () => {
+      throw new Error(`time ${++times}`);
+    });
+    breaker.force("open");
+  });
+  assert.deepEqual(faults.map(({ message }) => message), ["time 1", "time 2"]);
+});
+
+test("operations of the store are told with how long they took, failures each time, an outage once", async () => {
+  const clock = fakeClock(1_000_000);
+  const inner = memoryStore();
+  let down = false;
+  const via = (name) => async (...given) => {
+    clock.advance(7);
+    if (down) throw new Error("gone");
+    return inner[name](...given);
+  };
+  const breaker = new CircuitBreaker("test.circuit", B0, { clock, store: { consistency: "atomic", get: via("get"), set: via("set") }, refreshMs: 1_000 });
+  const told = [];
+  for (const event of ["store_operation", "store_error", "diagnostic"]) {
+    breaker.on(event, ({ operation, durationMs, ok, error, code }) => told.push([event, operation ?? code, durationMs, ok ?? error?.message].filter((part) => part !== undefined).join(" ")));
+  }
+  await breaker.run(() => 1);
+  assert.deepEqual(told.splice(0), ["store_operation get 7 true"]);
+  breaker.force("open");
+  await ticks();
+  assert.deepEqual(told.splice(0), ["store_operation get 7 true", "store_operation set 7 true"]);
+  down = true;
+  breaker.reset();
+  await ticks();
+  assert.deepEqual(told.splice(0), ["store_operation get 7 false", "store_error get gone", "diagnostic store_failed"]);
+  clock.advance(2_000);
+  await breaker.run(() => 1);
+  await breaker.flush();
+  assert.equal(told.filter((line) => line === "store_error get gone").length, told.filter((line) => line === "store_operation get 7 false").length);
+  assert.ok(told.length > 0 && !told.includes("diagnostic store_failed"), told.join());
+});
+
+test("a fallback for failures also answers where store errors are to be thrown", async () => {
+  const breaker = new CircuitBreaker("test.circuit", B0, { store: memoryStore(), onStoreError: "throw" });
+  assert.equal(await breaker.run(() => Promise.reject(new Error("down")), { fallback: ({ message }) => `instead of ${message}`, fallbackOn: "failure" }), "instead of down");
 });

@@ -79,7 +79,7 @@ test('onOpen: "respond" answers a refusal with 503, Retry-After in whole seconds
   assert.deepEqual([response.status, response.headers.get("Retry-After"), response.headers.get("Content-Type")], [503, "120", "application/problem+json"]);
   const { detail, ...body } = await response.json();
   assert.deepEqual(body, { title: "Service Unavailable", status: 503, circuit: "https.api.example.com", reason: "open", retryAt: NOW + 120_000 });
-  assert.match(detail, /https\.api\.example\.com is open until 2026-10-21T07:30:00/);
+  assert.match(detail, /https\.api\.example\.com is open since 2026-10-21T07:28:00Z: .+; next probe at 2026-10-21T07:30:00Z/);
   guarded.registry.get("https.api.example.com").hold("open");
   const held = await guarded(url);
   assert.deepEqual([held.headers.get("Retry-After"), (await held.json()).reason], [null, "held_open"]);

@@ -97,7 +97,7 @@ test("a refused call runs nothing and says until when", async () => {
   assert.equal(ran, false);
   assert.ok(error instanceof CircuitOpenError && error instanceof Error);
   assert.equal(error.name, "CircuitOpenError");
-  assert.equal(error.message, "Circuit test.circuit is open until 1970-01-01T00:00:01.000Z");
+  assert.equal(error.message, "Circuit test.circuit is open since 1970-01-01T00:00:00Z: 4 of 4 calls in the last 10 s failed, limit 50 %; next probe at 1970-01-01T00:00:01Z");
   assert.deepEqual(
     { code: error.code, key: error.key, state: error.state, reason: error.reason, retryAt: error.retryAt },
     { code: "ERR_CIRCUIT_OPEN", key: "test.circuit", state: "open", reason: "open", retryAt: 1_000 },
@@ -171,7 +171,7 @@ test("a held circuit says that nobody knows until when", async () => {
   breaker.hold("open");
   const { error } = await outcomeOf(breaker.run(() => 1));
   assert.deepEqual([error.reason, error.retryAt, error.retryAfterMs], ["held_open", null, null]);
-  assert.equal(error.message, "Circuit test.circuit is held open");
+  assert.equal(error.message, "Circuit test.circuit is held open since 1970-01-01T00:00:00Z: by hand, until it is released");
 });
 
 test("an error of another copy or realm is known by its code", () => {

@@ -525,8 +525,8 @@ impl ReasonObject {
         // What is no decision has no mark, and the text is refused.
         let mark = Reason::DECISIONS.iter().zip('A'..).find(|(other, _)| **other == reason).map_or('Z', |(_, mark)| mark);
         let CountsObject { calls, failures, slow } = self.counts;
-        let [calls, failures, slow] = [calls, failures, slow].map(|count| to_base36(count.into()));
-        format!("{mark}{calls}.{failures}.{slow}")
+        let counts = [calls, failures, slow].map(|count| to_base36(count.into())).join(".");
+        format!("{mark}{}", counts.trim_end_matches(".0"))
     }
 }
 
