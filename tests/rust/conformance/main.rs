@@ -11,7 +11,7 @@ mod reqtide;
 mod trace;
 mod utopia;
 
-/// The figures of the README's conformance table: `cargo test --test conformance summary -- --nocapture`.
+/// The figures of the README's conformance table: `cargo test --package tripcurve-tests --test conformance summary -- --nocapture`.
 #[test]
 fn summary() {
     for summary in [

@@ -211,5 +211,5 @@ pub fn rows<T: DeserializeOwned>(system: &str, table: &str) -> Vec<T> {
 }
 
 fn path(system: &str, table: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "vectors", system].iter().collect::<PathBuf>().join(format!("{table}.jsonl"))
+    [env!("CARGO_MANIFEST_DIR"), "..", "vectors", system].iter().collect::<PathBuf>().join(format!("{table}.jsonl"))
 }

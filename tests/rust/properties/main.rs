@@ -14,6 +14,6 @@ use proptest::test_runner::{Config, FileFailurePersistence};
 /// `PROPTEST_CASES` overrides the number.
 fn cases(cases: u32) -> Config {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
-    let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rust/properties/regressions.txt");
+    let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/properties/regressions.txt");
     Config { cases, failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))), ..Config::default() }
 }
