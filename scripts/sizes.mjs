@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { build as bundle } from "esbuild";
 import { build } from "./build.mjs";
+import { entries } from "./surface.mjs";
 import { fail, isMain, output, root, say } from "./shell.mjs";
 
 export const recordPath = join(root, "tests", "sizes", "sizes.json");
@@ -23,9 +24,12 @@ export async function measure() {
     ),
     "main entry in workerd, without the module": weigh(await bundled('export * from "tripcurve"', ["workerd"])),
     "the runtime in JavaScript, loaded where WebAssembly is refused": weigh(readFileSync(join(root, "dist", "pkg", "js", "runtime.js"))),
-    "core entry": weigh(await bundled('export * from "tripcurve/core"')),
+    ...Object.fromEntries(await Promise.all(others().map(async (specifier) => [specifier, weigh(await bundled(`export * from "${specifier}"`))]))),
   };
 }
+
+/** Every entry beside the main one, with all it needs that is not there yet when it is the only one. */
+const others = () => entries().map(({ specifier }) => specifier).filter((specifier) => specifier !== "tripcurve");
 
 function weigh(bytes) {
   return { raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length, brotli: brotliCompressSync(bytes).length };
@@ -59,7 +63,7 @@ async function main() {
   for (const [name, { raw, gzip, brotli }] of Object.entries(sizes)) {
     const change = recorded[name] ? gzip - recorded[name].gzip : null;
     say(
-      `${name.padEnd(42)} ${String(raw).padStart(7)} B  gzip ${String(gzip).padStart(6)}  brotli ${String(brotli).padStart(6)}` +
+      `${name.padEnd(64)} ${String(raw).padStart(7)} B  gzip ${String(gzip).padStart(6)}  brotli ${String(brotli).padStart(6)}` +
         `${limits[name] ? `  of at most ${limits[name]}` : ""}${change ? `  (${change > 0 ? "+" : ""}${change} against the record)` : ""}`,
     );
   }

@@ -6,7 +6,7 @@ const CHANNEL = "tripcurve-demo.service";
 
 /** The service's present state: where it is and how it answers. */
 export async function readService() {
-  const response = await fetch("/service", { signal: AbortSignal.timeout(3000) });
+  const response = await fetch("service", { signal: AbortSignal.timeout(3000) });
   if (!response.ok) throw new Error(`The page server answered ${response.status}`);
   return response.json();
 }
@@ -25,7 +25,7 @@ export function createServicePanel(root, report) {
 
   async function change(body) {
     try {
-      const response = await fetch("/service", { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(3000) });
+      const response = await fetch("service", { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(3000) });
       const state = await response.json();
       if (!response.ok) return report(`The service cannot take that ${state.problem}.`);
       report("");

@@ -12,7 +12,7 @@ export function createTraffic({ connection, history, slowMs, changed }) {
     history.call(call);
     flying.add(call);
     try {
-      const response = await connection().send(`/orders/${call.id}`);
+      const response = await connection().send(`orders/${call.id}`);
       call.detail ||= String(response.status);
       await response.text();
     } catch (error) {
