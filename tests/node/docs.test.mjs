@@ -1,4 +1,4 @@
-// Every example of docs/, run as it is written: what it prints is what its comments say. Only the name api.example.com is led to a service
+// Every example of docs/ and llms.txt, run as it is written: what it prints is what its comments say. Only the name api.example.com is led to a service
 // on loopback, which has orders, lacks what is missing, is down at /down, and fails twice at /recovering. What is for a page or a service
 // worker runs in browsers: tests/browser-stores/docs.test.mjs.
 import assert from "node:assert/strict";
@@ -39,18 +39,20 @@ after(async () => {
 });
 
 let examples = 0;
-for (const name of readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))) {
-  const blocks = [...readFileSync(join(root, "docs", name), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code).filter((code) => !code.startsWith("// In a service worker"));
+const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
+for (const path of [...pages, "llms.txt"]) {
+  const name = path.replace("/", "-");
+  const blocks = [...readFileSync(join(root, path), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code).filter((code) => !code.startsWith("// In a service worker"));
   examples += blocks.length;
   blocks.forEach((code, index) => {
-    test(`docs/${name}, example ${index + 1}`, async (t) => {
+    test(`${path}, example ${index + 1}`, async (t) => {
       const file = join(folder, `${name}-${index}.mjs`);
       writeFileSync(file, code);
       const printed = [];
       t.mock.method(console, "log", (...values) => printed.push(values.join(" ")));
       await import(pathToFileURL(file));
       t.mock.restoreAll();
-      const expected = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
+      const expected = [...code.matchAll(/^.*console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
       assert.deepEqual(printed, expected);
     });
   });
