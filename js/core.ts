@@ -1,6 +1,6 @@
 // `tripcurve/core`: the pure core on plain objects. This entry carries the module's bytes; entry/core.workerd.ts imports the module.
 
-import bytes from "../pkg/core/bytes.js";
+import { bytes } from "../pkg/core/bytes.js";
 import { inlined } from "./entry/inlined.js";
 import * as data from "./data.js";
 import * as objects from "./objects.js";

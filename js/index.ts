@@ -1,6 +1,6 @@
 // A circuit breaker for browsers and edge workers. This entry carries the module's bytes; entry/ has those of other hosts.
 
-import bytes from "../pkg/bytes.js";
+import { bytes } from "../pkg/bytes.js";
 import * as api from "./api.js";
 import { inlined } from "./entry/inlined.js";
 import { using } from "./runtime.js";

@@ -1,6 +1,6 @@
 // `npm run build`: Rust → pkg/ (wasm-pack, wasm-opt, the bytes as text) → dist/ (tsc beside a copy of what pkg/ holds). Only what changed.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { StepError, exclusively, fail, filesUnder, fingerprint, isCurrent, isMain, output, root, run, stamp, timed, unstamp } from "./shell.mjs";
 
@@ -83,9 +83,9 @@ async function buildTranslation(source) {
     const [, body] = /^import [^\n]*\n(.*)\nvar retasmFunc = asmFunc\(/s.exec(readFileSync(at("translated.js"), "utf8")) ?? [];
     if (!body) throw new StepError("wasm2js writes another form than this script expects");
     const { transform } = await import("esbuild");
-    const { code } = await transform(`export default (imports) => {${body}\nreturn asmFunc(imports);};`, { minify: true, format: "esm" });
+    const { code } = await transform(`export const make = (imports) => {${body}\nreturn asmFunc(imports);};`, { minify: true, format: "esm" });
     writeFileSync(out, code);
-    writeFileSync(join(folder, "runtime.d.ts"), "/** Makes the runtime's exports. Those that give two numbers take the place for them first. */\ndeclare const make: (imports: object) => any;\nexport default make;\n");
+    writeFileSync(join(folder, "runtime.d.ts"), "/** Makes the runtime's exports. Those that give two numbers take the place for them first. */\nexport declare const make: (imports: object) => any;\n");
   });
   stamp("translation", source);
 }
@@ -101,10 +101,10 @@ async function writeBytes(path, bytes) {
     if (byte === 0x5c) return "\\\\";
     return String.fromCharCode(byte);
   }).join("");
-  writeFileSync(path, `export default "${literal}";\n`);
-  writeFileSync(path.replace(/\.js$/, ".d.ts"), "/** The module's bytes, a character (0 to 255) each. */\ndeclare const bytes: string;\nexport default bytes;\n");
+  writeFileSync(path, `export const bytes = "${literal}";\n`);
+  writeFileSync(path.replace(/\.js$/, ".d.ts"), "/** The module's bytes, a character (0 to 255) each. */\nexport declare const bytes: string;\n");
 
-  const { default: text } = await import(`${pathToFileURL(path)}?${Date.now()}`);
+  const { bytes: text } = await import(`${pathToFileURL(path)}?${Date.now()}`);
   if (!Buffer.from(text, "latin1").equals(bytes) || text.length !== bytes.length) throw new StepError(`${path} does not hold the module's bytes`);
 }
 
@@ -122,10 +122,27 @@ async function buildPackage() {
       mkdirSync(join(next, file, ".."), { recursive: true });
       copyFileSync(join(root, file), join(next, file));
     }
+    await commonJs(next);
     rmSync(dist, { recursive: true, force: true });
     renameSync(next, dist);
   });
   stamp("dist", inputs);
+}
+
+/** The same, file by file, for runners that can only `require` (Jest before Node 24.9): one copy of each module, as there is of the others. */
+async function commonJs(folder) {
+  const files = filesUnder(relative(root, folder)).filter((file) => !/entry\/(.*workerd|edge-light)\./.test(file)); // they import the module as a file
+  const out = join(folder, "cjs");
+  const { build } = await import("esbuild");
+  await build({
+    ...{ entryPoints: files.filter((file) => file.endsWith(".js")), outdir: out, outbase: folder, format: "cjs", target: "es2022", charset: "utf8", logLevel: "error" },
+    supported: { "dynamic-import": false },
+  });
+  for (const file of files.filter((file) => file.endsWith(".d.ts"))) {
+    mkdirSync(join(out, relative(folder, file), ".."), { recursive: true });
+    copyFileSync(file, join(out, relative(folder, file)));
+  }
+  writeFileSync(join(out, "package.json"), '{ "type": "commonjs" }\n');
 }
 
 if (isMain(import.meta.url)) build().catch(fail);

@@ -41,11 +41,11 @@ async function npmPackages() {
 }
 
 /** npm notes in node_modules what it put there: the same versions as in the lock, less what is for other platforms. */
-function installedAsLocked() {
-  const noted = join(root, "node_modules", ".package-lock.json");
+function installedAsLocked(folder = root) {
+  const noted = join(folder, "node_modules", ".package-lock.json");
   if (!existsSync(noted)) return false;
   const here = JSON.parse(readFileSync(noted, "utf8")).packages;
-  const locked = Object.entries(JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages).filter(([path]) => path !== "");
+  const locked = Object.entries(JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages).filter(([path]) => path !== "");
   return locked.every(([path, entry]) => (here[path] ? here[path].version === entry.version : entry.optional));
 }
 
@@ -62,8 +62,8 @@ export const redisServer = process.env.REDIS_SERVER ?? "/usr/bin/redis-server";
 /** Other hosts of JavaScript, several hundred MB: where they cannot be had the tests in them are skipped, and say why. */
 export async function hosts() {
   const folder = join(root, "tests", "hosts");
-  if (existsSync(join(folder, "node_modules", ".package-lock.json"))) return;
-  await timed("Node 24, Deno and Bun", () => run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder })).catch((error) =>
+  if (installedAsLocked(folder)) return;
+  await timed("Node 22 and 24, Deno, Bun, bundlers and test runners", () => run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder })).catch((error) =>
     say(`  left out: ${error.message}`),
   );
 }
@@ -73,17 +73,25 @@ export const chromium = () => debian("the browser tests need Chromium", "chromiu
 export const firefox = () => debian("the browser tests need Firefox", "firefox-esr", "FIREFOX", firefoxPath);
 export const redis = () => debian("the tests of stores need Redis 7", "redis-server", "REDIS_SERVER", redisServer);
 
+/** One host of many: where it cannot be had its row is skipped, and says why. */
+export async function webkit() {
+  if (process.platform !== "linux" || process.getuid() !== 0 || existsSync("/usr/bin/WebKitWebDriver") || !output("apt-get", ["--version"])) return;
+  await timed("WebKit", () => apt("webkit2gtk-driver", "xvfb", "xauth")).catch((error) => say(`  left out: ${error.message}`));
+}
+
+async function apt(...names) {
+  const options = { env: { DEBIAN_FRONTEND: "noninteractive" } };
+  await run("apt-get", ["update", "-qq"], options);
+  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...names], options);
+}
+
 async function debian(need, name, variable, path) {
   if (existsSync(path)) return;
   const byHand = `install Debian's ${name}, or name another one in the variable ${variable}`;
   if (process.env[variable]) throw new StepError(`${variable} names ${path}, which does not exist`);
   if (process.platform !== "linux" || !output("apt-get", ["--version"])) throw new StepError(`${need}: ${byHand}`);
   if (process.getuid() !== 0) throw new StepError(`${need} and installing it needs root: sudo apt-get install ${name} (${byHand})`);
-  await timed(name, async () => {
-    const apt = { env: { DEBIAN_FRONTEND: "noninteractive" } };
-    await run("apt-get", ["update", "-qq"], apt);
-    await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", name], apt);
-  });
+  await timed(name, () => apt(name));
 }
 
 if (isMain(import.meta.url)) setup().then(() => say("Everything that is needed is here."), fail);

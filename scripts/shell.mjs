@@ -64,7 +64,7 @@ export function filesUnder(...paths) {
   const visit = (path) => {
     if (!existsSync(path)) return;
     if (!statSync(path).isDirectory()) return found.push(path);
-    for (const name of readdirSync(path).sort()) visit(join(path, name));
+    for (const name of readdirSync(path).sort()) if (name !== "node_modules") visit(join(path, name));
   };
   for (const path of paths) visit(join(root, path));
   return found;

@@ -14,8 +14,8 @@ export const listPath = (name) => join(root, "tests", "surface", name);
 export function entries() {
   const { name, exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   return Object.entries(exports)
-    .filter(([, target]) => target.types)
-    .map(([subpath, target]) => ({ specifier: name + subpath.slice(1), types: join(root, target.types), file: join(root, target.default) }));
+    .filter(([, target]) => target.default)
+    .map(([subpath, { default: target }]) => ({ specifier: name + subpath.slice(1), types: join(root, target.types), file: join(root, target.default) }));
 }
 
 function publicExports() {

@@ -3,7 +3,7 @@ import { basename, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
-import { chromium, chromiumPath, firefox, firefoxPath, hosts, redis, redisServer, rustComponents, setup } from "./setup.mjs";
+import { chromium, chromiumPath, firefox, firefoxPath, hosts, redis, redisServer, rustComponents, setup, webkit } from "./setup.mjs";
 
 const wasm = ["--target", "wasm32-unknown-unknown"];
 const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
@@ -52,7 +52,8 @@ const steps = [
   { name: "workerd", what: "Workers KV, Durable Objects and an example of them in workerd", built: true, run: () => nodeTests("tests/workerd") },
   { name: "stores", what: "every store on its real backend", built: true, run: () => nodeTests("tests/stores") },
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
-  { name: "packaging", what: "the packed tarball in Node, Deno, Bun, Vite, esbuild, workerd; publint, attw", built: true, run: () => nodeTests("tests/packaging") },
+  { name: "packaging", what: "the packed tarball: contents, types, publint, attw, both registries", built: true, run: () => nodeTests("tests/packaging") },
+  { name: "hosts", what: "the packed tarball in every host", built: true, run: () => nodeTests("tests/hosts") },
   { name: "browser", what: "the page in Chromium", built: true, run: () => nodeTests("tests/browser") },
   { name: "tabs", what: "browser stores in Chromium and Firefox", built: true, run: () => nodeTests("tests/browser-stores") },
 ];
@@ -82,10 +83,11 @@ const results = [];
 await step("setup", "what the machine needs", async () => {
   await setup();
   await rustComponents();
-  if (chosen.some(({ name }) => ["packaging", "browser", "tabs"].includes(name))) await chromium();
-  if (chosen.some(({ name }) => name === "tabs")) await firefox();
+  if (chosen.some(({ name }) => ["hosts", "browser", "tabs"].includes(name))) await chromium();
+  if (chosen.some(({ name }) => ["hosts", "tabs"].includes(name))) await firefox();
+  if (chosen.some(({ name }) => name === "hosts")) await webkit();
   if (chosen.some(({ name }) => name === "stores")) await redis();
-  if (chosen.some(({ name }) => ["stores", "packaging"].includes(name))) await hosts();
+  if (chosen.some(({ name }) => ["stores", "hosts"].includes(name))) await hosts();
 });
 for (const { name, what, built, run: work } of wanted) {
   const missing = results.find((result) => result.problem && (result.name === "setup" || (built && result.name === "build")));

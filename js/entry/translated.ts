@@ -1,7 +1,7 @@
 // The runtime as JavaScript, for hosts that refuse WebAssembly. It was compiled for the first WebAssembly, which gives back one number:
 // where the runtime gives two they are left in a place that is named first.
 
-import make from "../../pkg/js/runtime.js";
+import { make } from "../../pkg/js/runtime.js";
 import { refused } from "../policy.js";
 import { report } from "../host.js";
 import { type Core, FIRST_ABSENT } from "../runtime.js";

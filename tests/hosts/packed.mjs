@@ -1,4 +1,4 @@
-// A stranger's project with the packed tarball installed, in a temporary folder.
+// A stranger's project with the packed tarball installed, and what runs a page of it.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -6,13 +6,16 @@ import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { chromium } from "playwright-core";
+import { chromium, firefox } from "playwright-core";
+import { listen, shut } from "../../www/listen.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const call = promisify(execFile);
+export const call = promisify(execFile);
 
-export async function installPacked() {
-  const folder = mkdtempSync(join(tmpdir(), "tripcurve-packed-"));
+/** `parent`: a folder whose node_modules the project is to find as well. */
+export async function installPacked(parent = tmpdir()) {
+  mkdirSync(parent, { recursive: true });
+  const folder = mkdtempSync(join(parent, "tripcurve-packed-"));
   const npm = (args, cwd) => call("npm", [...args, "--loglevel=error", "--no-audit", "--no-fund", "--no-update-notifier"], { cwd });
   const { stdout } = await npm(["pack", "--ignore-scripts", "--json", "--pack-destination", folder], root);
   const tarball = join(folder, JSON.parse(stdout)[0].filename);
@@ -24,19 +27,18 @@ export async function installPacked() {
   return { project, tarball, installed: join(project, "node_modules", "tripcurve"), remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The last line a script printed, as JSON. */
+/** The last line that a program printed, as JSON. */
+export const lastLine = (printed) => JSON.parse(printed.trim().split("\n").at(-1));
+
 export async function runNode(project, ...args) {
   const { stdout } = await call(process.execPath, args, { cwd: project });
-  return JSON.parse(stdout.trim().split("\n").at(-1));
+  return lastLine(stdout);
 }
 
-const types = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
+const types = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".css": "text/css" };
 
-/**
- * Serves a folder without naming a character set, as many a server does, opens its index.html in Chromium and returns what `outcome` became.
- * `prelude` runs in the page before anything else.
- */
-export async function runInChromium(folder, { headers = {}, prelude } = {}) {
+/** Serves a folder without naming a character set, as many a server does, while `work` runs. */
+export async function serving(folder, work, headers = {}) {
   const server = createServer((request, response) => {
     const path = request.url === "/" ? "/index.html" : request.url;
     try {
@@ -46,21 +48,32 @@ export async function runInChromium(folder, { headers = {}, prelude } = {}) {
       response.writeHead(404).end();
     }
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  try {
+    return await work(await listen(server, "127.0.0.1", 0));
+  } finally {
+    await shut(server);
+  }
+}
+
+const browsers = {
+  Chromium: () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] }),
+  Firefox: () => firefox.launch({ channel: "moz-firefox", executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr" }),
+};
+
+/** Opens a page and returns what `outcome` became. `prelude` runs in it before anything else. */
+export async function outcomeIn(name, url, prelude) {
+  const browser = await browsers[name]();
   try {
     const page = await browser.newPage();
     const problems = [];
     if (prelude) await page.addInitScript(prelude);
     page.on("pageerror", (error) => problems.push(error));
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    await page.waitForFunction(() => "outcome" in globalThis, null, { timeout: 10_000 }).catch((error) => {
+    await page.goto(url);
+    await page.waitForFunction(() => "outcome" in globalThis, null, { timeout: 20_000 }).catch((error) => {
       throw problems[0] ?? error;
     });
-    return await page.evaluate(() => globalThis.outcome);
+    return { version: browser.version(), outcome: await page.evaluate(() => globalThis.outcome) };
   } finally {
     await browser.close();
-    server.closeAllConnections();
-    server.close();
   }
 }
