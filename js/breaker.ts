@@ -470,11 +470,18 @@ export class CircuitBreaker {
   #settled(bits: number, outcome: Omit<ProbeOutcome, "until">, stored = false): void {
     const { token, verdict, duration, at, waitUntil, cause, fallback } = outcome;
     if (this.#heard("outcome")) {
-      this.#emit("outcome", {
-        ...{ key: this.key, verdict: VERDICTS[verdict]!, durationMs: orNull(duration), probe: isProbe(token), stale: (bits & 2) !== 0, fallback },
-        ...(cause ? { error: cause.cause } : {}),
+      // Made without spreads, which take longer than the whole call.
+      const told: BreakerEvents["outcome"] = {
+        key: this.key,
+        verdict: VERDICTS[verdict]!,
+        durationMs: orNull(duration),
+        probe: isProbe(token),
+        stale: (bits & 2) !== 0,
+        fallback,
         at,
-      });
+      };
+      if (cause) told.error = cause.cause;
+      this.#emit("outcome", told);
     }
     if (bits & 1) this.#step(() => this.#drain(outcome, false, stored));
     else if (isProbe(token) && !stored) this.#shared?.probed(waitUntil);
