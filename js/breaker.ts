@@ -296,7 +296,7 @@ export class CircuitBreaker {
   #start<T>(fn: (signal: AbortSignal | undefined) => Awaitable<T>, options: CallOptions<T>, token: number): Promise<T> {
     const { signal, timeoutMs, probe } = options;
     if (isRefusal(token)) return this.#refuse(token, this.#clock(), options.fallback);
-    this.#admitted(token);
+    if (isProbe(token) || !signal?.aborted) this.#admitted(token);
     if (signal?.aborted) {
       // While others were asked.
       if (isProbe(token)) this.#settle(token, IGNORED, NaN, NaN, options.waitUntil);
