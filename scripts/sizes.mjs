@@ -42,7 +42,7 @@ async function bundled(contents, conditions = []) {
     ...{ bundle: true, minify: true, write: false, format: "esm", target: "es2022", charset: "utf8", platform: "neutral", outdir: "out" },
     ...{ splitting: true, metafile: true },
     conditions,
-    external: ["cloudflare:workers", "*.wasm"],
+    external: ["cloudflare:workers", "*.wasm", "@opentelemetry/api"],
     logLevel: "error",
   });
   const wanted = [Object.keys(metafile.outputs).find((path) => metafile.outputs[path].entryPoint === "<stdin>")];

@@ -23,6 +23,8 @@ export async function installPacked(parent = tmpdir()) {
   mkdirSync(project);
   writeFileSync(join(project, "package.json"), '{ "name": "stranger", "private": true, "type": "module" }');
   await npm(["install", "--ignore-scripts", "--offline", tarball], project);
+  // The peer that tripcurve/otel needs.
+  cpSync(join(root, "node_modules", "@opentelemetry", "api"), join(project, "node_modules", "@opentelemetry", "api"), { recursive: true });
   cpSync(fileURLToPath(new URL("fixtures", import.meta.url)), project, { recursive: true });
   return { project, tarball, installed: join(project, "node_modules", "tripcurve"), remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

@@ -8,6 +8,10 @@ import { explain, fetchOptionsSchema, policyFromEnv, policySchema, snapshotSchem
 import { localStorageStore } from "tripcurve/stores/local-storage";
 import { kvStore } from "tripcurve/stores/kv";
 import { fakeClock } from "tripcurve/testing";
+import { type Meter, metrics } from "@opentelemetry/api";
+import { type OpenMetricsContentType, Registry } from "prom-client";
+import { instrument, utopia } from "tripcurve/otel";
+import { collectMetrics, type CircuitMetrics } from "tripcurve/prometheus";
 const f: typeof fetch = wrapFetch(fetch, { store: localStorageStore(), policy: presets.page, timeoutMs: 5 });
 const g: GuardedFetch = wrapFetch();
 const r: CircuitRegistry = g.registry;
@@ -40,5 +44,13 @@ export async function main(error: unknown, env: { KV: { get(k: string): Promise<
   const texts: StandardSchemaV1<string> = snapshotSchema;
   const options: StandardSchemaV1.InferOutput<typeof fetchOptionsSchema> = { timeoutMs: 5 };
   const told: readonly string[] = explain(policyFromEnv("PAY", { PAY_OPEN_MS: "5" })).opens;
+  const meter: Meter = metrics.getMeter("mine");
+  const stop: () => void = instrument([r, b], { meter, prefix: "shop", view: utopia });
+  const shown: CircuitMetrics = collectMetrics(g.registry, { register: new Registry() });
+  collectMetrics(b, { register: new Registry<OpenMetricsContentType>() });
+  // @ts-expect-error no source of events
+  instrument({});
+  stop();
+  void [shown.text(), shown.contentType];
   void [f, n, s, off, i, policies, texts, options, told];
 }
