@@ -58,6 +58,7 @@ export async function rustComponents() {
 export const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const firefoxPath = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 export const redisServer = process.env.REDIS_SERVER ?? "/usr/bin/redis-server";
+export const prometheusPath = process.env.PROMETHEUS ?? "/usr/bin/prometheus";
 
 /** Other hosts of JavaScript, several hundred MB: where they cannot be had the tests in them are skipped, and say why. */
 export async function hosts() {
@@ -72,6 +73,9 @@ export async function hosts() {
 export const chromium = () => debian("the browser tests need Chromium", "chromium", "CHROMIUM", chromiumPath);
 export const firefox = () => debian("the browser tests need Firefox", "firefox-esr", "FIREFOX", firefoxPath);
 export const redis = () => debian("the tests of stores need Redis 7", "redis-server", "REDIS_SERVER", redisServer);
+/** Where it cannot be had the tests with it are skipped, and say why. */
+export const prometheus = () =>
+  debian("the tests of what Prometheus sees need it and its promtool", "prometheus", "PROMETHEUS", prometheusPath).catch((error) => say(`  left out: ${error.message}`));
 
 /** One host of many: where it cannot be had its row is skipped, and says why. */
 export async function webkit() {

@@ -3,7 +3,7 @@ import { basename, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { StepError, bold, dim, duration, fail, filesUnder, output, root, run, say, timed } from "./shell.mjs";
-import { chromium, chromiumPath, firefox, firefoxPath, hosts, redis, redisServer, rustComponents, setup, webkit } from "./setup.mjs";
+import { chromium, chromiumPath, firefox, firefoxPath, hosts, prometheus, prometheusPath, redis, redisServer, rustComponents, setup, webkit } from "./setup.mjs";
 
 const wasm = ["--target", "wasm32-unknown-unknown"];
 const clippy = (...args) => run("cargo", ["clippy", "--locked", ...args, "--", "-D", "warnings"]);
@@ -51,6 +51,7 @@ const steps = [
   { name: "simulate", what: "participants and stores in simulated time", built: true, run: () => nodeTests("tests/simulate") },
   { name: "workerd", what: "Workers KV, Durable Objects and an example of them in workerd", built: true, run: () => nodeTests("tests/workerd") },
   { name: "stores", what: "every store on its real backend", built: true, run: () => nodeTests("tests/stores") },
+  { name: "observability", what: "the example's metrics, alert rules and dashboard in Prometheus", built: true, run: () => nodeTests("tests/observability") },
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
   { name: "packaging", what: "the packed tarball: contents, types, publint, attw, both registries", built: true, run: () => nodeTests("tests/packaging") },
   { name: "hosts", what: "the packed tarball in every host", built: true, run: () => nodeTests("tests/hosts") },
@@ -63,7 +64,7 @@ function nodeTests(folder, { args = [], without = [] } = {}) {
   const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file) && !without.includes(basename(file)));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
   return run(process.execPath, [...args, "--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
-    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer },
+    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer, PROMETHEUS: prometheusPath },
   });
 }
 
@@ -88,6 +89,7 @@ await step("setup", "what the machine needs", async () => {
   if (chosen.some(({ name }) => name === "hosts")) await webkit();
   if (chosen.some(({ name }) => name === "stores")) await redis();
   if (chosen.some(({ name }) => ["stores", "hosts"].includes(name))) await hosts();
+  if (chosen.some(({ name }) => name === "observability")) await prometheus();
 });
 for (const { name, what, built, run: work } of wanted) {
   const missing = results.find((result) => result.problem && (result.name === "setup" || (built && result.name === "build")));
