@@ -54,6 +54,7 @@ const steps = [
   { name: "observability", what: "the example's metrics, alert rules and dashboard in Prometheus", built: true, run: () => nodeTests("tests/observability") },
   { name: "sizes", what: "sizes as listed", built: true, run: () => nodeTests("tests/sizes") },
   { name: "packaging", what: "the packed tarball: contents, types, publint, attw, both registries", built: true, run: () => nodeTests("tests/packaging") },
+  { name: "examples", what: "what users copy, run", built: true, run: () => nodeTests("tests/examples") },
   { name: "hosts", what: "the packed tarball in every host", built: true, run: () => nodeTests("tests/hosts") },
   { name: "browser", what: "the page in Chromium", built: true, run: () => nodeTests("tests/browser") },
   { name: "tabs", what: "browser stores in Chromium and Firefox", built: true, run: () => nodeTests("tests/browser-stores") },
@@ -84,11 +85,11 @@ const results = [];
 await step("setup", "what the machine needs", async () => {
   await setup();
   await rustComponents();
-  if (chosen.some(({ name }) => ["hosts", "browser", "tabs"].includes(name))) await chromium();
+  if (chosen.some(({ name }) => ["hosts", "examples", "browser", "tabs"].includes(name))) await chromium();
   if (chosen.some(({ name }) => ["hosts", "tabs"].includes(name))) await firefox();
   if (chosen.some(({ name }) => name === "hosts")) await webkit();
-  if (chosen.some(({ name }) => name === "stores")) await redis();
-  if (chosen.some(({ name }) => ["stores", "hosts"].includes(name))) await hosts();
+  if (chosen.some(({ name }) => ["stores", "examples"].includes(name))) await redis();
+  if (chosen.some(({ name }) => ["stores", "hosts", "examples"].includes(name))) await hosts();
   if (chosen.some(({ name }) => name === "observability")) await prometheus();
 });
 for (const { name, what, built, run: work } of wanted) {
