@@ -55,11 +55,11 @@ export interface BreakerEvents {
   transition: Transition;
   /** A call was let in, in this state. Its `outcome` follows when it ends. */
   admitted: { key: string; state: CircuitState; probe: boolean; at: number };
-  /** A call was refused, or would have been (`shadow`). `fallback`: the caller gets the answer of a fallback. */
+  /** A call was refused, or would have been (`shadow`). `fallback`: a fallback is to answer in its place. */
   rejected: { key: string; reason: RefusalReason; retryAt: number | null; shadow: boolean; fallback: boolean; at: number };
   /**
    * A call ended. `stale`: its circuit had moved on meanwhile, so it was not counted. `error`: what made it a failure (what was thrown, the
-   * value, the HTTP status). `fallback`: the caller gets the answer of a fallback. Heard of calls that began after `on`.
+   * value, the HTTP status). `fallback`: a fallback is to answer in its place. Heard of calls that began after `on`.
    */
   outcome: {
     key: string;

@@ -52,7 +52,7 @@ for (const path of [...pages, "llms.txt"]) {
       t.mock.method(console, "log", (...values) => printed.push(values.join(" ")));
       await import(pathToFileURL(file));
       t.mock.restoreAll();
-      const expected = [...code.matchAll(/^.*console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
+      const expected = [...code.matchAll(/(?:console\.log\(.*\); \/\/|^\/\/ →) (.*)$/gm)].map(([, text]) => text);
       assert.deepEqual(printed, expected);
     });
   });
