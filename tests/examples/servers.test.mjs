@@ -7,7 +7,7 @@ import { build } from "esbuild";
 import { Miniflare } from "miniflare";
 import { startRedis } from "../stores/redis-server.mjs";
 import { outcomeIn } from "../hosts/packed.mjs";
-import { program, service, started, stranger, until } from "./stranger.mjs";
+import { freePort, program, service, started, stranger, until } from "./stranger.mjs";
 
 const refused = (response) => response.status === 503 && response.headers.has("retry-after");
 
@@ -97,7 +97,7 @@ test("next: page, route in Node, route at the edge", { skip: !next && "next is n
     await run(next, ["build"], env);
     const state = {};
     const orders = keep(await service(state));
-    const { url } = keep(await started(folder, next, ["start", "-p", String(20_000 + (process.pid % 20_000)), "-H", "127.0.0.1"], { ...env, ORDERS: orders.url }));
+    const { url } = keep(await started(folder, next, ["start", "-p", await freePort(), "-H", "127.0.0.1"], { ...env, ORDERS: orders.url }));
     await until(() => fetch(url).then(({ ok }) => ok, () => sleep(100)), Boolean, 200);
     for (const route of ["node", "edge"]) assert.equal(await (await fetch(`${url}/orders-${route}`)).text(), "from the service");
     state.status = 500;

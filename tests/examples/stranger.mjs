@@ -47,6 +47,13 @@ export async function started(folder, script, args, env) {
   return { url, stop, printed: () => printed };
 }
 
+export async function freePort() {
+  const server = createServer();
+  const { port } = new URL(await listen(server, "127.0.0.1", 0));
+  await shut(server);
+  return port;
+}
+
 /** A service that answers as `state` says. */
 export async function service(state) {
   state.asked = 0;

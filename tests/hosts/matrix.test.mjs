@@ -1,18 +1,17 @@
 // One tarball, one import line, every host: each trips a circuit and lets it recover. docs/hosts.md has the table.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { EdgeVM } from "@edge-runtime/vm";
 import { build as esbuild, transform } from "esbuild";
 import { Miniflare } from "miniflare";
 import { build as vite, createServer as viteServer } from "vite";
 import { entries } from "../../scripts/surface.mjs";
+import { freePort, started, until } from "../examples/stranger.mjs";
 import { expected } from "./fixtures/expected.mjs";
 import { hosts } from "./hosts.mjs";
 import { call, installPacked, lastLine, outcomeIn, runNode, serving } from "./packed.mjs";
@@ -120,7 +119,7 @@ host("Next.js", "a client component, in Chromium", { version: versionOf("next"),
 /** Builds and starts once, when it is asked for. */
 function createNext() {
   let server, ready;
-  after(() => server?.kill());
+  after(() => server?.stop());
   const start = async () => {
     const folder = at("next");
     cpSync(at("next-app"), folder, { recursive: true });
@@ -128,21 +127,11 @@ function createNext() {
     const bin = join(here, "node_modules", "next", "dist", "bin", "next");
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", CI: "1" };
     await call(process.execPath, [bin, "build"], { cwd: folder, env });
-    const port = await freePort();
-    server = spawn(process.execPath, [bin, "start", "-p", port, "-H", "127.0.0.1"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
-    for await (const text of server.stdout) if (String(text).includes("Ready")) break;
-    server.stdout.resume();
-    return `http://127.0.0.1:${port}`;
+    server = await started(folder, bin, ["start", "-p", await freePort(), "-H", "127.0.0.1"], env);
+    await until(() => fetch(server.url).then(({ ok }) => ok, () => sleep(100)), Boolean, 300); // it names its address before it listens
+    return server.url;
   };
   return () => (ready ??= start());
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 // -- browsers --------------------------------------------------------------------------------------------------------------------
