@@ -171,6 +171,11 @@ export class CircuitBreaker {
     });
   }
 
+  /** The policy, as it was given. */
+  get policy(): Readonly<CircuitPolicy> {
+    return this.#config.given;
+  }
+
   /** What holds at `now`, default: the clock's. Reading changes nothing and tells nothing. */
   inspect(now?: number): Inspection {
     if (this.#shared?.local) this.#read();

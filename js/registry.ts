@@ -95,6 +95,11 @@ export class CircuitRegistry {
     return breaker;
   }
 
+  /** The policy of a key, as it was given. Makes no circuit. */
+  policyOf(key: string): Readonly<CircuitPolicy> {
+    return this.#configOf(key).given;
+  }
+
   /** What holds now in every circuit. */
   inspect(): Inspection[] {
     const now = this.#config.clock();
