@@ -10,7 +10,7 @@ import { listen, shut } from "../../www/listen.mjs";
 import { eventually, inBrowsers } from "./harness.mjs";
 
 const docs = new URL("../../docs/", import.meta.url);
-const text = readdirSync(docs).map((name) => readFileSync(new URL(name, docs), "utf8")).join("\n");
+const text = readdirSync(docs).filter((name) => name.endsWith(".md")).map((name) => readFileSync(new URL(name, docs), "utf8")).join("\n");
 const [react, ...others] = [...text.matchAll(/```jsx\n(.*?)```/gs)].map(([, code]) => code);
 const [sync, ...more] = [...text.matchAll(/```js\n(\/\/ In a service worker.*?)```/gs)].map(([, code]) => code);
 

@@ -21,9 +21,10 @@ for (const [name, { gzip }] of Object.entries(sizes)) {
   });
 }
 
-// The bounds stay as they are; both are missed, and shown so at every run until they are not.
+// The bounds stay as they are; those that are missed are shown so at every run until they are not.
+const missed = ["Wasm runtime", "main entry, everything"];
 for (const [name, limit] of Object.entries(limits)) {
-  test(`${name}: at most ${limit} bytes after gzip`, { todo: "beyond its bound" }, () => {
+  test(`${name}: at most ${limit} bytes after gzip`, { todo: missed.includes(name) && "beyond its bound" }, () => {
     assert.ok(sizes[name].gzip <= limit, `${sizes[name].gzip} bytes`);
   });
 }
