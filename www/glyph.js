@@ -17,11 +17,6 @@ export function contact(state) {
   );
 }
 
-/** The same as a picture of its own for use in text. */
-export function contactIcon(state, width = 44) {
-  return svg("svg", { class: `icon state-${state}`, viewBox: "-24 -18 48 24", width, height: width / 2, "aria-hidden": "true" }, contact(state));
-}
-
 const MARKS = {
   success: () => svg("circle", { r: 3.4 }),
   failure: () => svg("path", { d: "M-3.6 -3.6L3.6 3.6M3.6 -3.6L-3.6 3.6" }),

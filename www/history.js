@@ -141,10 +141,6 @@ export function createHistory() {
     trailAt,
     save,
     load,
-    keptAt: (at) => {
-      const known = transitions[lastIndex(transitions, at)];
-      return known?.again ? known.kept : null;
-    },
     policy: (policy) => policies.push(policy),
     mark: (at, word) => marks.push({ at, word }),
     call: (call) => calls.push(call),

@@ -5,15 +5,14 @@ import { createCurve, legend } from "./curve.js";
 import { createDiagram } from "./diagram.js";
 import { find, reducedMotion, say } from "./dom.js";
 import { createHistory } from "./history.js";
+import { createPanels } from "./panels.js";
 import { createPolicyForm } from "./policy-form.js";
 import { complete, loadCore, readAt } from "./replay.js";
 import { createScrubber } from "./scrubber.js";
 import { createServicePanel, readService } from "./service-panel.js";
-import { createStatus } from "./status.js";
 import { createTheme } from "./theme.js";
 import { createTimeline } from "./timeline.js";
 import { createTraffic } from "./traffic.js";
-import { createTransitions } from "./transitions.js";
 
 createTheme(find(".theme"));
 const notice = find("#notice");
@@ -67,10 +66,9 @@ async function start() {
   const timeline = createTimeline(timelineRoot, history, (at) => seek(at));
   const scrubber = createScrubber(timelineRoot, history, { seek, live });
   const views = [
-    createStatus(find("#status"), find("#announcer")),
     createCurve(find("#curve")),
     createDiagram(find("#diagram")),
-    createTransitions(find("#transitions"), history, seek),
+    createPanels(history, () => connection),
   ];
   find("#curve .legend-host").replaceWith(legend());
 
@@ -115,7 +113,6 @@ async function start() {
       now,
       spanMs: timeline.spanMs,
       transition,
-      kept: history.keptAt(base.at),
       ...history.trailAt(base.at, base.inspection.state === "closed"),
     };
     for (const each of views) each.render(view);
@@ -126,7 +123,7 @@ async function start() {
   }
 
   createPolicyForm(find("#policy"), (next, fromElsewhere) => {
-    const fresh = connect(service.url, next, listeners);
+    const fresh = connect(service.url, next, listeners, history.transitions);
     connection?.close();
     if (settings) {
       keptOver = "the change of policy";
@@ -142,13 +139,6 @@ async function start() {
 
   createServicePanel(find("#service"), complain).show(service);
   wireTraffic(traffic);
-  wireOperator(
-    () => connection.circuit,
-    () => {
-      remember();
-      frame();
-    },
-  );
   const span = find("#span");
   if (innerWidth < 600) span.value = "30000";
   timeline.setSpan(Number(span.value));
@@ -183,24 +173,6 @@ function wireTraffic(traffic) {
   };
   rate.addEventListener("input", apply);
   apply();
-}
-
-function wireOperator(circuit, done) {
-  const verbs = {
-    "force-closed": () => circuit().force("closed"),
-    "force-open": () => circuit().force("open"),
-    "force-half_open": () => circuit().force("half_open"),
-    "hold-open": () => circuit().hold("open"),
-    "hold-closed": () => circuit().hold("closed"),
-    release: () => circuit().release(),
-    reset: () => circuit().reset(),
-  };
-  find("#operator").addEventListener("click", ({ target }) => {
-    const verb = verbs[target.closest?.("button")?.dataset.verb];
-    if (!verb) return;
-    verb();
-    done();
-  });
 }
 
 start().catch((error) => complain(`The page could not start: ${error.message}`));

@@ -55,20 +55,3 @@ export function length(ms, tenths = true) {
   const whole = Math.ceil(seconds);
   return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
 }
-
-/** One sentence for the state, the status line and the screen reader alike. */
-export function stateSentence({ inspection, transition, live, kept }) {
-  const { state, held, probesInFlight } = inspection;
-  if (held) return `Held ${held} by hand. Time does not end this.`;
-  if (state === "closed") {
-    if (!transition || transition.to !== "closed") return "Calls go through and are counted.";
-    return `Calls go through and are counted. Last change: ${reasonWords(transition)}.`;
-  }
-  if (state === "open") {
-    if (!transition || transition.to !== "open") return "Calls are refused at once.";
-    const counts = countWords(transition);
-    return `Calls are refused at once. Reason: ${counts || reasonWords(transition)}${kept ? `, kept over ${kept}` : ""}.`;
-  }
-  if (probesInFlight > 0) return `${plural(probesInFlight, "probe")} under way; other calls are refused.`;
-  return live ? "The next call goes through as a probe." : "The next call would go through as a probe.";
-}

@@ -53,9 +53,19 @@ export async function open(context, demo) {
 /** The page has started and can step back in time. */
 export const started = (page) => page.waitForFunction(() => !document.body.matches(".is-starting") && !document.querySelector("#scrub").disabled);
 
-export const stateOf = (page) => page.locator(".status-word").textContent();
+export const stateOf = (page) => page.locator("#status .row .word").textContent();
 
-export const waitForState = (page, word) => page.waitForFunction((expected) => document.querySelector(".status-word").textContent === expected, word);
+export const waitForState = (page, word) => page.locator(`#status .row .word:text-is("${word}")`).waitFor();
+
+/** The instant at which the circuit may be probed, as the panel has it. */
+export const untilOf = (page) => page.locator("#status").evaluate((panel) => panel.source.news().circuits[0].until);
+
+/** Presses a button of the operator: "Force open", "Release the hold". */
+export async function operate(page, name) {
+  const more = page.locator("#status").getByRole("button", { name: /^Operate/ });
+  if ((await more.getAttribute("aria-expanded")) === "false") await more.click();
+  await page.locator("#status").getByRole("button", { name }).click();
+}
 
 /** Sends calls one after another, each when the one before it has ended. */
 export async function send(page, count = 1) {
@@ -91,6 +101,6 @@ export async function setPolicy(page, fields) {
 
 /** The reasons in the list of transitions, oldest first. */
 export async function reasons(page) {
-  const codes = await page.locator("#transitions tbody code").allTextContents();
+  const codes = await page.locator("#transitions tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.reason));
   return codes.reverse();
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { callsOf, reasons, send, setPolicy, setService, stateOf, waitForState, withPage } from "./harness.mjs";
+import { callsOf, operate, reasons, send, setPolicy, setService, stateOf, untilOf, waitForState, withPage } from "./harness.mjs";
 
 test("opens with a closed, empty circuit", () =>
   withPage(async ({ page }) => {
@@ -22,7 +22,7 @@ test("failures open the circuit, which refuses without asking the service, and t
     assert.equal(await stateOf(page), "Closed", "the minimum of five calls is not there yet");
     await send(page, 1);
     assert.equal(await stateOf(page), "Open");
-    assert.match(await page.locator(".status-sentence").textContent(), /3 of 5 calls failed/);
+    assert.match(await page.locator("#status .reason").textContent(), /3 of 5 calls in the last 60 s failed/);
 
     const { served } = demo.service.state();
     await send(page, 3);
@@ -104,12 +104,11 @@ test("an open circuit stays open under another policy, for the same reason", () 
     await setPolicy(page, { openMs: 60_000 });
     await setService(page, "failing");
     await send(page, 5);
-    const until = () => page.locator("#status").getAttribute("data-until");
-    const before = await until();
+    const before = await untilOf(page);
     await setPolicy(page, { minimumCalls: 8 });
     assert.equal(await stateOf(page), "Open");
-    assert.equal(await until(), before);
-    assert.match(await page.locator(".status-sentence").textContent(), /5 of 5 calls failed, kept over the change of policy/);
+    assert.equal(await untilOf(page), before);
+    assert.match(await page.locator("#status .reason").textContent(), /5 of 5 calls in the last 60 s failed/);
   }));
 
 test("the line on the curve follows the policy", () =>
@@ -124,19 +123,18 @@ test("the line on the curve follows the policy", () =>
 
 test("by hand: forced, held, released and reset", () =>
   withPage(async ({ page }) => {
-    const press = (verb) => page.locator(`[data-verb=${verb}]`).click();
-    await press("force-open");
+    await operate(page, "Force open");
     assert.equal(await stateOf(page), "Open");
-    await press("force-half_open");
+    await operate(page, "Force half-open");
     assert.equal(await stateOf(page), "Half-open");
-    await press("hold-open");
+    await operate(page, "Hold open");
     assert.equal(await stateOf(page), "Open, held");
     await send(page, 1);
     assert.equal(await callsOf(page, "refused"), 1);
-    await press("release");
+    await operate(page, "Release the hold");
     assert.equal(await stateOf(page), "Closed");
-    await press("force-open");
-    await press("reset");
+    await operate(page, "Force open");
+    await operate(page, "Reset");
     assert.equal(await stateOf(page), "Closed");
     assert.deepEqual(await reasons(page), ["forced", "forced", "held", "released", "forced", "reset"]);
   }));
@@ -146,15 +144,19 @@ test("the scrubber shows what held at a recorded moment, and the way back", () =
     await setService(page, "failing");
     await send(page, 6);
     assert.equal(await stateOf(page), "Open");
-    const now = await page.locator("#status").getAttribute("data-until");
+    const now = await untilOf(page);
+    const name = await page.locator("#status .row .key").textContent();
     for (let presses = 0; (await stateOf(page)) === "Open" && presses < 10; presses += 1) await page.locator("#scrub-back").click();
     assert.equal(await stateOf(page), "Closed");
     assert.equal(await page.locator(".recorded").isVisible(), true);
+    assert.equal(await page.locator("#status .row .key").textContent(), name);
+    assert.match(await page.locator("#status .reason").textContent(), /^closed: 4 of 4 calls in the last 60 s failed/);
+    assert.deepEqual(await reasons(page), []);
     assert.match(await page.locator(".reading-counts").textContent(), /^4 of 4 calls failed$/);
     await page.locator("#scrub-live").click();
     assert.equal(await stateOf(page), "Open");
-    assert.equal(await page.locator("#status").getAttribute("data-until"), now);
-    await page.locator("#transitions .time").click();
+    assert.equal(await untilOf(page), now);
+    await page.locator(".timeline").click();
     assert.equal(await page.locator(".recorded").isVisible(), true);
     await page.locator("#scrub").press("Escape");
     assert.equal(await page.locator(".recorded").isHidden(), true);

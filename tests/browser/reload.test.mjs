@@ -2,9 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { callsOf, open, reasons, send, setPolicy, setService, started, stateOf, withPage } from "./harness.mjs";
-
-const until = (page) => page.locator("#status").getAttribute("data-until");
+import { callsOf, open, reasons, send, setPolicy, setService, started, stateOf, untilOf, withPage } from "./harness.mjs";
 
 test("a reload while open: still open, until the same instant, and nothing reaches the service", () =>
   withPage(async ({ page, demo }) => {
@@ -12,13 +10,13 @@ test("a reload while open: still open, until the same instant, and nothing reach
     await setService(page, "failing");
     await send(page, 5);
     assert.equal(await stateOf(page), "Open");
-    const before = await until(page);
-    assert.match(before, /^\d{13}$/);
+    const before = await untilOf(page);
+    assert.match(String(before), /^\d{13}$/);
 
     await page.reload();
     await started(page);
     assert.equal(await stateOf(page), "Open");
-    assert.equal(await until(page), before);
+    assert.equal(await untilOf(page), before);
     const { served } = demo.service.state();
     await send(page, 2);
     assert.equal(await callsOf(page, "refused"), 2);
@@ -56,11 +54,11 @@ test("a tab closed while open leaves its verdict to the next one", () =>
     await setPolicy(page, { openMs: 60_000 });
     await setService(page, "failing");
     await send(page, 5);
-    const before = await until(page);
+    const before = await untilOf(page);
     await page.close();
     const next = await open(context, demo);
     assert.equal(await stateOf(next), "Open");
-    assert.equal(await until(next), before);
+    assert.equal(await untilOf(next), before);
   }));
 
 test("timeline and transitions are kept over a reload of the tab", () =>

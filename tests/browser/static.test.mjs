@@ -6,7 +6,7 @@ import { extname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
 import { buildPage, folder } from "../../scripts/www.mjs";
 import { listen, shut } from "../../www/listen.mjs";
-import { send, setService, started, theBrowser, waitForState } from "./harness.mjs";
+import { operate, send, setService, started, theBrowser, waitForState } from "./harness.mjs";
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 let server, url;
@@ -42,7 +42,7 @@ test("its service is a service worker: it trips, survives the reload, and recove
     await waitForState(page, "Open");
     assert.equal(await page.locator("#service input[value=failing]").isChecked(), true, "the service is still as it was");
     await setService(page, "working");
-    await page.locator("[data-verb=force-half_open]").click();
+    await operate(page, "Force half-open");
     for (let i = 0; i < 5; i++) await send(page, 1);
     await waitForState(page, "Closed");
     assert.deepEqual(problems, []);

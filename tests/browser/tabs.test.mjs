@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { open, reasons, send, setPolicy, setService, stateOf, theBrowser, waitForState, withPage } from "./harness.mjs";
+import { open, reasons, send, setPolicy, setService, stateOf, theBrowser, untilOf, waitForState, withPage } from "./harness.mjs";
 
 async function rendererIds() {
   const session = await theBrowser().newBrowserCDPSession();
@@ -26,8 +26,8 @@ test("both tabs show the verdict of one, say that it came from elsewhere, and bo
     await waitForState(page, "Open");
     await waitForState(other, "Open");
     assert.deepEqual(await reasons(other), ["adopted"]);
-    assert.match(await other.locator("#transitions").textContent(), /from another tab/);
-    assert.equal(await other.locator("#status").getAttribute("data-until"), await page.locator("#status").getAttribute("data-until"));
+    assert.match(await other.locator("#transitions tbody").textContent(), /taken from the store/);
+    assert.equal(await untilOf(other), await untilOf(page));
 
     await other.bringToFront();
     await setService(other, "working");
