@@ -320,34 +320,36 @@ test("what is no news is ignored, whoever says it", () =>
   withPages(["/broadcast", "/watch"], async (app, watch) => {
     await app.evaluate(() => call("steady"));
     await word(watch, "steady", "Closed");
+    await watch.evaluate(() => {
+      window.seen = [];
+      const list = document.querySelector("tripcurve-panel").shadowRoot.querySelector("section");
+      new MutationObserver((records) => records.forEach(({ addedNodes }) => addedNodes.forEach((node) => seen.push(node.textContent)))).observe(list, { subtree: true, childList: true });
+    });
     await app.evaluate(async () => {
       const channel = new BroadcastChannel("shop");
-      const feed = panelFeed(registry);
-      const real = await new Promise((resolve) => {
-        const other = new BroadcastChannel("shop");
-        other.onmessage = ({ data }) => data?.from && resolve(data.from);
-        other.postMessage({ tripcurve: "ask", to: null, cursor: null });
-        window.stop();
-        window.stop = broadcast(registry, "shop");
-        other.postMessage({ tripcurve: "ask", to: null, cursor: null });
+      const from = await new Promise((resolve) => {
+        channel.onmessage = ({ data }) => data?.from && resolve(data.from);
+        channel.postMessage({ tripcurve: "ask", to: null, cursor: null });
       });
-      const good = feed.news();
-      const circuit = good.circuits[0];
+      registry.get("steady").hold("closed");
+      const good = panelFeed(registry, { past: [{ key: "steady", from: "closed", to: "open", reason: "forced", at: 1, generation: 1, counts: { calls: 0, failures: 0, slow: 0 }, until: 2 }] }).news();
+      const [circuit, move] = [{ ...good.circuits[0], id: "wrong" }, { ...good.moves[0], id: "wrong" }];
+      const wrong = (change) => ({ ...good, circuits: [{ ...circuit, ...change }], moves: [] });
       const broken = [
-        ...[null, 7, "news", [], {}, { ...good, circuits: null }, { ...good, cursor: 5 }, { ...good, now: "now" }, { ...good, now: 1e300 }],
-        ...[{ state: "ajar" }, { counts: null }, { until: NaN }, { since: -1 }, { key: 5 }, { policy: null, held: "half" }, { why: { reason: "magic" } }, { policy: { window: { kind: "moon" } } }].map((change) => ({
-          ...good,
-          circuits: [{ ...circuit, id: "wrong", ...change }],
-        })),
-        { ...good, moves: [{ reason: "toString" }, null, { ...circuit }] },
+        ...[null, 7, "news", [], {}, { ...wrong(), circuits: null }, { ...wrong(), moves: {} }, { ...wrong(), cursor: 5 }, { ...wrong(), now: "now" }, { ...wrong(), now: 1e300 }, { ...wrong(), tripcurve: 2 }],
+        ...[{ state: "ajar" }, { counts: null }, { counts: { calls: 1, failures: -1, slow: 0 } }, { until: NaN }, { since: -1 }, { since: 1e300 }, { key: 5 }, { id: "wrong".repeat(99) }, { held: "half" }, { state: "open", held: null, until: null }].map(wrong),
+        ...[{ why: { reason: "magic" } }, { why: 1 }, { policy: { window: { kind: "moon" } } }, { policy: { failures: "2" } }, { policy: { failureRate: [1, 0] } }, { rejected: "5" }, { generation: 0.1 - 1 }].map(wrong),
+        ...[{ reason: "toString" }, { from: "ajar" }, { at: Infinity }, { number: null }, { counts: 1 }].map((change) => ({ ...good, circuits: [], moves: [null, { ...move, ...change }] })),
       ];
-      for (const news of broken) channel.postMessage({ tripcurve: "news", from: real, news });
-      for (const message of [null, 1, "ask", { tripcurve: "ask" }, { tripcurve: "changed" }, { tripcurve: "act", to: real }]) channel.postMessage(message);
+      for (const news of broken) channel.postMessage({ tripcurve: "news", from, news });
+      for (const message of [null, 1, "ask", { tripcurve: "ask" }, { tripcurve: "changed" }, { tripcurve: "act", to: from }]) channel.postMessage(message);
+      channel.postMessage({ tripcurve: "news", from, news: { ...wrong({ id: "forged" }), moves: [{ ...move, id: "forged" }] } });
     });
+    await watch.waitForFunction(() => seen.filter((text) => text.includes("forged")).length >= 2, null, { polling: 50 }); // what has the form is believed: it is the app's own origin
+    assert.deepEqual(await watch.evaluate(() => seen.filter((text) => text.includes("wrong"))), []);
     await app.evaluate(() => call("after"));
     await word(watch, "after", "Closed");
-    await word(watch, "steady", "Closed");
-    assert.equal(await row(watch, "wrong").count(), 0);
+    await word(watch, "steady", "Closed, held");
   }));
 
 test("names and causes are text, also from a sender that lies", () =>
