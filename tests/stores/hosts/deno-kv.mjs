@@ -5,7 +5,18 @@ import { denoKvStore } from "tripcurve/stores/deno-kv";
 import { storeContract } from "tripcurve/testing";
 
 const [verb, file, times, others] = Deno.args;
-const kv = await Deno.openKv(file);
+const kv = await open();
+
+/** Two that make the file at once: one is told that it is locked. */
+async function open() {
+  for (;;) {
+    try {
+      return await Deno.openKv(file);
+    } catch (error) {
+      if (error.message !== "database is locked") throw error;
+    }
+  }
+}
 
 const verbs = {
   async contract() {
