@@ -52,6 +52,8 @@ export class Line {
   readonly #learnt: (ahead: number) => void;
   readonly #hearer: LineHearer;
   #ahead: number | undefined;
+  /** By the own clock, when it was asked last. */
+  #seen = -Infinity;
   /** How long the answer took that told it best. */
   #known = Infinity;
   #failures = 0;
@@ -82,7 +84,14 @@ export class Line {
     this.#learnt = learnt;
   }
 
-  readonly clock = (): number => this.#own() + (this.#ahead ?? 0);
+  /** The store's, where it is known: it does not go back because the own one is set back. */
+  readonly clock = (): number => {
+    const own = this.#own();
+    if (this.#ahead === undefined) return own;
+    if (own < this.#seen) this.#ahead += this.#seen - own;
+    this.#seen = own;
+    return own + this.#ahead;
+  };
 
   /** What the store's clock shows more. */
   get ahead(): number {

@@ -696,3 +696,27 @@ test("two tabs whose windows differ keep their own tallies", async () => {
   }
   assert.deepEqual([one, two].map(({ breaker }) => breaker.inspect().counts.failures), [2, 2]);
 });
+
+test("where the store has a clock, an own clock that is set back changes nothing: a probe of somebody else still holds its slot", async () => {
+  const server = fakeClock(1_000_000);
+  const inner = memoryStore({ clock: server });
+  const store = { ...inner, subscribe: undefined, get: (key) => ({ ...(inner.get(key) ?? { snapshot: null, version: null }), now: server() }) };
+  const own = fakeClock(1_000_000);
+  const policy = { failures: 1, failureRate: null, openMs: 1_000, maxOpenMs: 1_000 };
+  const options = { store, refreshMs: 1_000 };
+  const [here, there] = [new CircuitBreaker("shared", policy, { ...options, clock: own }), new CircuitBreaker("shared", policy, { ...options, clock: server })];
+  const passes = (ms) => (own.advance(ms), server.advance(ms));
+  await here.run(() => Promise.reject(new Error("down"))).catch(() => {});
+  await there.run(() => 1).catch(() => {});
+  passes(600);
+  const until = here.inspect().until;
+  own.set(own() - 10_000);
+  assert.deepEqual([here.state, here.inspect().until], ["open", until]);
+  passes(400);
+  const probe = await there.admit();
+  assert.equal(probe.kind, "probe");
+  for (let asked = 0; asked < 3; asked++, passes(150)) assert.equal((await here.admit()).reason, "probes_busy");
+  probe.settle("success");
+  passes(1_000);
+  assert.equal((await here.admit()).kind, "allowed");
+});
