@@ -71,7 +71,7 @@ test("hono: the same app in workerd", () =>
     await checkHono((path) => worker.dispatchFetch(`http://api.example${path}`), states);
   }));
 
-test("node-redis: what one process decides the others know, and they send one probe", () =>
+test("node-redis: two processes that fail together refuse together, and say why", () =>
   using(async (keep) => {
     const { folder } = keep(await stranger("node-redis"));
     const redis = await startRedis();
