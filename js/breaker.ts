@@ -449,7 +449,10 @@ export class CircuitBreaker {
       throw value;
     };
     if (config.onStoreError !== "throw" || !this.#shared) return answer();
-    return this.#stored(this.#shared, ok ? undefined : { callError: value }).then(answer);
+    return this.#stored(this.#shared, ok ? undefined : { callError: value }).then(answer, (error) => {
+      if (rescue) this.#rescued("failure", { error });
+      throw error;
+    });
   }
 
   /** The store has what a call caused; or a StoreError. */
@@ -495,12 +498,12 @@ export class CircuitBreaker {
   /** The fallback's answer instead of the error; what it throws is blamed on the error. */
   #rescue<T>(fallback: (error: unknown) => Awaitable<T>, error: unknown, after: "refusal" | "failure"): Promise<T> {
     // A fallback that asks this circuit again, with itself as fallback, ends as a refusal, not as a stack overflow.
-    if (this.#rescuing > 15) return Promise.reject(error);
-    const ended = (threw?: { error: unknown }): void => {
-      if (this.#heard("fallback")) this.#emit("fallback", { key: this.key, after, ...threw, at: this.#clock() });
-    };
+    if (this.#rescuing > 15) {
+      this.#rescued(after, { error });
+      return Promise.reject(error);
+    }
     const blame = (thrown: unknown): never => {
-      ended({ error: thrown });
+      this.#rescued(after, { error: thrown });
       if (thrown instanceof Error && thrown !== error && !("cause" in thrown) && Object.isExtensible(thrown)) {
         Object.defineProperty(thrown, "cause", { value: error, writable: true, configurable: true });
       }
@@ -509,14 +512,19 @@ export class CircuitBreaker {
     this.#rescuing++;
     try {
       const answer = fallback(error);
-      if (isThenable(answer)) return Promise.resolve(answer).then((value) => (ended(), value), blame);
-      ended();
+      if (isThenable(answer)) return Promise.resolve(answer).then((value) => (this.#rescued(after), value), blame);
+      this.#rescued(after);
       return Promise.resolve(answer);
     } catch (thrown) {
       return new Promise(() => blame(thrown));
     } finally {
       this.#rescuing--;
     }
+  }
+
+  /** Every call that is told with `fallback` is told once more. */
+  #rescued(after: "refusal" | "failure", threw?: { error: unknown }): void {
+    if (this.#heard("fallback")) this.#emit("fallback", { key: this.key, after, ...threw, at: this.#clock() });
   }
 
   #permit(token: number): Admission {

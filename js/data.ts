@@ -2,6 +2,7 @@
 // is the core's.
 
 import { clipped, InvalidCircuitError } from "./errors.js";
+import { plural } from "./explain.js";
 import { checkFetchOptions, type FetchOptions } from "./fetch.js";
 import { decode, parsePolicy, type ParsedPolicy } from "./objects.js";
 import { parseOptions } from "./options.js";
@@ -161,7 +162,6 @@ function memory({ window }: ParsedPolicy): string {
 const number = (value: number): string => String(Math.round(value * 1e4) / 1e4);
 /** A percentage, or a fraction where four decimals are not all of it. */
 const share = ([top, bottom]: readonly [number, number]): string => ((top * 1e6) % bottom === 0 ? `${number((top / bottom) * 100)} %` : `${top} in ${bottom}`);
-const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 function time(ms: number): string {
   for (const [unit, length] of [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]] as const) {

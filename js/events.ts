@@ -71,7 +71,7 @@ export interface BreakerEvents {
     error?: unknown;
     at: number;
   };
-  /** A fallback ended. `error`: what it threw, if it did. */
+  /** A fallback ended. `error`: what the caller gets instead of its answer: what it threw, or a StoreError before it could begin. */
   fallback: { key: string; after: "refusal" | "failure"; error?: unknown; at: number };
   /** The store has answered, or failed (`ok`: false). A write that somebody else was ahead of is `ok`. */
   store_operation: { key: string; operation: "get" | "set" | "claim"; durationMs: number; ok: boolean; at: number };

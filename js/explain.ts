@@ -86,4 +86,4 @@ function percent(share: Share): string {
   return `${Math.round(value * 1e4) / 100} %`;
 }
 
-const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
+export const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;

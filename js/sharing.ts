@@ -42,8 +42,6 @@ export interface Member extends LineHearer {
   seal(): string;
   /** Merges a text: the bits of the boundary. `whole`: take its tally as well. */
   adopt(text: string, whole: boolean): number;
-  /** The clock is another one, which shows so much more. */
-  shift(by: number): void;
   /** Somebody else decided this, and it is not to hold here. */
   advise(text: string): void;
   /** A token, or why not; see the boundary. */
@@ -116,7 +114,7 @@ export function share(key: string, store: CircuitStore, options: SharingOptions 
   const arbitrates = shared && options.probeLimit !== null && (atomic || store.claim !== undefined);
   const tellsProbes = shared && !arbitrates && local;
   // What was decided before the store's clock was known moves to it.
-  const line = new Line(key, store, own, storeTimeoutMs, (ahead) => member.shift(ahead), member);
+  const line = new Line(key, store, own, storeTimeoutMs, member);
   const { clock } = line;
 
   let unread = true;

@@ -37,6 +37,8 @@ const LONGEST_LOCAL_WAIT_MS = 5_000;
 
 /** Who wants to know of a line. */
 export interface LineHearer {
+  /** The store's clock is known now, and shows so much more. */
+  shift(by: number): void;
   /** An operation has ended. */
   asked(operation: StoreError["operation"], durationMs: number, ok: boolean): void;
   /** The store has failed. */
@@ -48,8 +50,6 @@ export class Line {
   readonly #key: string;
   readonly #own: () => number;
   readonly #timeoutMs: number;
-  /** Called once, when the store's clock is known, with what it shows more than the own one. */
-  readonly #learnt: (ahead: number) => void;
   readonly #hearer: LineHearer;
   #ahead: number | undefined;
   /** By the own clock, when it was asked last. */
@@ -74,14 +74,12 @@ export class Line {
     readonly store: CircuitStore,
     clock: () => number,
     timeoutMs: number,
-    learnt: (ahead: number) => void,
     hearer: LineHearer,
   ) {
     this.#hearer = hearer;
     this.#key = key;
     this.#own = clock;
     this.#timeoutMs = timeoutMs;
-    this.#learnt = learnt;
   }
 
   /** The store's, where it is known: it does not go back because the own one is set back. */
@@ -104,7 +102,7 @@ export class Line {
       const age = this.#own() - since;
       if (found?.now !== undefined && age <= Math.max(this.#timeoutMs, 2 * this.#known)) {
         const ahead = Math.round(found.now - since - age / 2);
-        if (this.#ahead === undefined) this.#learnt(ahead);
+        if (this.#ahead === undefined) this.#hearer.shift(ahead);
         this.#ahead = ahead;
         this.#known = Math.min(this.#known, age);
       }

@@ -1,6 +1,6 @@
 // Events in two more forms: as a stream to iterate over, and as a short memory of what happened, for whoever asks afterwards.
 
-import { clipped, whole } from "./errors.js";
+import { clipped, InvalidCircuitError, whole } from "./errors.js";
 import { type BreakerEvents, EVENTS, type Transition } from "./events.js";
 import { known } from "./policy.js";
 
@@ -58,6 +58,8 @@ export function watch(source: EventSource, options: WatchOptions = {}): AsyncIte
     for (const stop of stops) stop();
     for (const taker of takers.splice(0)) taker({ done: true, value: undefined });
   };
+  const unknown = events.find((event) => !EVENTS.includes(event));
+  if (unknown !== undefined) throw new InvalidCircuitError("events", unknown, `must be some of ${EVENTS.join(", ")}`);
   const stops = events.map((type) => source.on(type, (detail) => take({ type, ...detail } as BreakerEvent)));
   if (signal?.aborted) end();
   else signal?.addEventListener("abort", end);
@@ -167,7 +169,7 @@ export function keepHistory(source: EventSource, options: HistoryOptions = {}): 
 
 function text(error: unknown): string {
   try {
-    return error instanceof Response ? `HTTP status ${error.status}` : String(error);
+    return globalThis.Response && error instanceof Response ? `HTTP status ${error.status}` : String(error);
   } catch {
     return "an error that has no text";
   }

@@ -65,11 +65,11 @@ function nodeTests(folder, { args = [], without = [] } = {}) {
   const files = filesUnder(folder).filter((file) => /\.test\.(mjs|js)$/.test(file) && !without.includes(basename(file)));
   if (files.length === 0) throw new StepError(`there are no tests in ${folder}`);
   return run(process.execPath, [...args, "--test", "--test-concurrency=1", "--test-timeout=300000", "--test-reporter=spec", ...files.map((file) => relative(root, file))], {
-    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer, PROMETHEUS: prometheusPath },
+    env: { CHROMIUM: chromiumPath, FIREFOX: firefoxPath, REDIS_SERVER: redisServer, PROMETHEUS: prometheusPath, ...(values.update && { TRIPCURVE_UPDATE: "1" }) },
   });
 }
 
-const { values } = parseArgs({ options: { only: { type: "string" }, list: { type: "boolean" } } });
+const { values } = parseArgs({ options: { only: { type: "string" }, list: { type: "boolean" }, update: { type: "boolean" } } });
 if (values.list) {
   for (const { name, what } of steps) say(`${name.padEnd(12)} ${what}`);
   process.exit(0);

@@ -1,21 +1,8 @@
-// What the page says: names of states, reasons and calls, times and shares. Every word for a state or reason is here and nowhere else.
+// What the page says: names of states, reasons and calls, times and shares. Words for states and reasons are those of the panel.
 
-export const STATE_WORDS = { closed: "Closed", open: "Open", half_open: "Half-open" };
+import { REASON_WORDS, STATE_WORDS } from "tripcurve/panel";
 
-const REASON_WORDS = {
-  failure_rate: "failure rate reached",
-  failure_count: "failure count reached",
-  slow_rate: "slow rate reached",
-  open_elapsed: "open time over",
-  probe_failed: "a probe failed",
-  probe_slow: "a probe was slow",
-  probes_succeeded: "probes succeeded",
-  forced: "forced by hand",
-  held: "held by hand",
-  released: "released",
-  reset: "reset",
-  adopted: "from another tab",
-};
+export { STATE_WORDS };
 
 /** A transition's reason. `kept`: what a verdict of this tab was kept over, when it was read back from storage. */
 export function reasonWords(transition) {

@@ -2,13 +2,14 @@
 // as it is in a visible document; nothing of it runs otherwise.
 
 import { channelLine, feedLine, type Line, serverLine } from "./channel.js";
+import { plural } from "../explain.js";
 import { el, say } from "./dom.js";
 import { isFeed, type PanelFeed, panelFeed, type PanelSource } from "./feed.js";
 import { createLog } from "./log.js";
 import { type PanelCircuit, type PanelCommand, type PanelNews, parseNews } from "./news.js";
 import { createRow, type Row } from "./row.js";
 import { STYLE } from "./style.js";
-import { clockTime, lengthWords, plural, summary } from "./words.js";
+import { clockTime, lengthWords, summary } from "./words.js";
 
 /** The element. Attributes: `channel`, `src`, `controls`, `span-ms`, `label`; see docs/panel.md. */
 export interface TripcurvePanel extends HTMLElement {

@@ -1,11 +1,11 @@
 // One circuit: its state, why, what it has counted, its last minutes, and when it will be probed.
 
-import { explanation } from "../explain.js";
+import { explanation, plural } from "../explain.js";
 import { el, say, set, svg } from "./dom.js";
 import { gaugeOf } from "./gauge.js";
 import type { PanelCircuit, PanelCommand, PanelMove } from "./news.js";
 import { createStrip } from "./strip.js";
-import { lengthWords, plural, stateWords } from "./words.js";
+import { lengthWords, stateWords } from "./words.js";
 
 /** Moves a row remembers for its strip. */
 const MOVES = 100;

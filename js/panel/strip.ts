@@ -1,9 +1,10 @@
 // The recent states of a circuit as a trace: low while closed, high while open, half as high and broken while half-open.
 
 import type { CircuitState } from "../events.js";
+import { plural } from "../explain.js";
 import { set, svg } from "./dom.js";
 import type { PanelCircuit, PanelMove } from "./news.js";
-import { lengthWords, plural } from "./words.js";
+import { lengthWords } from "./words.js";
 
 interface Phase {
   readonly state: CircuitState;

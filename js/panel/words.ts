@@ -1,10 +1,13 @@
 // What a panel says. What a state means is said by `explanation`, as everywhere.
 
 import type { CircuitState, TransitionReason } from "../events.js";
+import { plural } from "../explain.js";
 import type { PanelCircuit, PanelMove } from "./news.js";
 
+/** The words of the panel, for screens of your own. */
 export const STATE_WORDS: Readonly<Record<CircuitState, string>> = { closed: "Closed", open: "Open", half_open: "Half-open" };
 
+/** Why a circuit moved, in words. */
 export const REASON_WORDS: Readonly<Record<TransitionReason, string>> = {
   failure_rate: "failure rate reached",
   failure_count: "failure count reached",
@@ -39,8 +42,6 @@ export function lengthWords(ms: number): string {
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min${seconds % 60 ? ` ${two(seconds % 60)} s` : ""}`;
   return `${Math.floor(seconds / 3_600)} h ${two(Math.floor((seconds % 3_600) / 60))} min`;
 }
-
-export const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 /** `3 circuits: 1 open, 1 half-open, 1 held closed` */
 export function summary(circuits: readonly PanelCircuit[]): string {

@@ -15,7 +15,7 @@ const require = createRequire(join(root, "tests", "hosts", "package.json"));
 /** `bin(name, file)`: a tool it has installed. */
 export async function stranger(name) {
   // There the project finds what is installed for the tests of hosts, and for all tests.
-  const { project, remove } = await installPacked(join(root, "tests", "hosts", "work"));
+  const { project, remove } = await installPacked(join(root, "tests", "hosts", "projects"));
   const folder = join(project, name);
   cpSync(join(root, "examples", name), folder, { recursive: true });
   const run = (script, args, env = {}) => call(process.execPath, [script, ...args], { cwd: folder, env: { ...process.env, ...env } }).catch(({ stdout, stderr }) => assert.fail(`${stdout}${stderr}`));

@@ -34,7 +34,7 @@ const load = (name) => import(pathToFileURL(resolve.resolve(name)));
 let packed;
 const at = (...path) => join(packed.project, ...path);
 // Inside tests/hosts, so that the project finds the bundlers as a stranger's does.
-before(async () => (packed = await installPacked(join(here, "work"))));
+before(async () => (packed = await installPacked(join(here, "projects"))));
 after(() => packed?.remove());
 
 const guardOnly = ({ core, ...rest }) => rest;
@@ -263,7 +263,7 @@ test("the table of docs/hosts.md is what was found", () => {
   }
   const lines = tableOf(ran).split("\n").slice(2);
   const page = written();
-  assert.deepEqual(lines.filter((line) => !page.some((row) => same(row, line))), [], "if the change is meant, run: npm run hosts -- --update");
+  assert.deepEqual(lines.filter((line) => !page.some((row) => same(row, line))), [], "if the change is meant, run: npm run test:hosts -- --update");
   assert.equal(page.length, rows.length, "a row of the table is not tested, or the other way round");
 });
 

@@ -1,8 +1,8 @@
-// The table of docs/hosts.md: what the last run of the matrix found. `npm run hosts -- --update` writes it.
+// The table of docs/hosts.md: what the last run of the matrix found. `npm run test:hosts -- --update` writes it.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const page = new URL("../../docs/hosts.md", import.meta.url);
-const [BEGIN, END] = ["<!-- made by npm run hosts -- --update -->", "<!-- end -->"];
+const [BEGIN, END] = ["<!-- made by npm run test:hosts -- --update -->", "<!-- end -->"];
 
 export function tableOf(rows) {
   const lines = rows.map(({ host, version, how, backend }) => `| ${host} | ${version} | ${how} | \`${backend}\` |`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { CircuitBreaker, CircuitRegistry, memoryStore } from "tripcurve";
-import { fakeClock } from "tripcurve/testing";
+import { fakeClock, faultyStore } from "tripcurve/testing";
 import { B0, deferred, fixture, outcomeOf, reported, ticks, unhandled } from "./help.mjs";
 
 test("a transition tells what decided it", async () => {
@@ -328,6 +328,23 @@ test("operations of the store are told with how long they took, failures each ti
   await breaker.flush();
   assert.equal(told.filter((line) => line === "store_error get gone").length, told.filter((line) => line === "store_operation get 7 false").length);
   assert.ok(told.length > 0 && !told.includes("diagnostic store_failed"), told.join());
+});
+
+test("a call that is told to get a fallback is told how that ended, also where a store error comes before it", async () => {
+  const store = faultyStore(memoryStore());
+  const breaker = new CircuitBreaker("test.circuit", { ...B0, minimumCalls: 1 }, { store, onStoreError: "throw", clock: fakeClock(1_000) });
+  const told = [];
+  for (const event of ["outcome", "rejected", "fallback"]) breaker.on(event, ({ fallback, after, error }) => told.push([event, fallback ?? after, error?.name ?? "none"]));
+  await breaker.run(() => 1);
+  store.down = true;
+  const { error } = await outcomeOf(breaker.run(() => Promise.reject(new TypeError("down")), { fallback: () => "instead", fallbackOn: "failure" }));
+  assert.equal(error.code, "ERR_CIRCUIT_STORE");
+  assert.deepEqual(told.splice(0), [["outcome", false, "none"], ["outcome", true, "TypeError"], ["fallback", "failure", "StoreError"]]);
+  const again = () => breaker.run(() => 1, { fallback: again });
+  await outcomeOf(again());
+  const count = (event) => told.filter(([one]) => one === event).length;
+  assert.ok(count("rejected") > 10);
+  assert.equal(count("fallback"), count("rejected"));
 });
 
 test("a fallback for failures also answers where store errors are to be thrown", async () => {

@@ -62,7 +62,10 @@ test("bad options are refused by name", () => {
   const { breaker } = fixture();
   assert.throws(() => watch(breaker, { limit: 0 }), { field: "limit", min: 1, max: 100_000 });
   assert.throws(() => watch(breaker, { event: ["state"] }), { message: /did you mean events/ });
-  assert.throws(() => watch(breaker, { events: ["states"] }), { field: "event" });
+  const heard = [];
+  const source = { on: (event) => (heard.push(event), () => {}) };
+  for (const of of [breaker, source]) assert.throws(() => watch(of, { events: ["state", "states"] }), { field: "events", value: "states" });
+  assert.deepEqual(heard, [], "nobody listens to a part of them");
   assert.throws(() => keepHistory(breaker, { transitions: -1 }), { field: "transitions", min: 0 });
   assert.throws(() => keepHistory(breaker, { maxCircuits: 0 }), { field: "maxCircuits" });
 });
@@ -101,6 +104,22 @@ test("a history is bounded in circuits: the quietest is forgotten", async () => 
   const history = keepHistory(registry, { maxCircuits: 2, failures: 0 });
   for (const key of ["one", "two", "one", "three"]) registry.get(key).force(registry.get(key).state === "open" ? "closed" : "open");
   assert.deepEqual(["one", "two", "three"].map((key) => history.transitions(key).length), [2, 0, 1]);
+});
+
+test("a failed response is remembered by its status, where there are responses", async () => {
+  const { breaker, clock } = fixture({ minimumCalls: 100 });
+  const history = keepHistory(breaker);
+  const answer = (value) => breaker.run(() => value, { classify: () => "failure" });
+  await answer(new Response(null, { status: 502 }));
+  const { Response: there } = globalThis;
+  delete globalThis.Response;
+  try {
+    clock.advance(1_000);
+    await answer("text");
+  } finally {
+    globalThis.Response = there;
+  }
+  assert.deepEqual(history.failures().map(({ error }) => error), ["HTTP status 502", "text"]);
 });
 
 test("a failure is remembered as text, whatever was thrown", async () => {
