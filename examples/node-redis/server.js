@@ -1,8 +1,9 @@
-// One of many processes in front of a payment service. They count failures together, refuse together, and send one probe between them.
+// One of many processes in front of a payment service. They count failures together, refuse together, and share the probes.
 
 import { createServer } from "node:http";
 import { createClient } from "redis";
 import { CircuitRegistry, isCircuitOpenError, presets } from "tripcurve";
+import { policyFromEnv } from "tripcurve/core";
 import { redisStore } from "tripcurve/stores/redis";
 
 const { REDIS = "redis://127.0.0.1:6379", PAYMENTS = "http://127.0.0.1:4001", PORT = "4000" } = process.env;
@@ -14,7 +15,8 @@ const subscriber = client.duplicate();
 subscriber.on("error", () => {});
 await subscriber.connect();
 
-const registry = new CircuitRegistry(presets.service, {
+const policy = { ...presets.service, ...policyFromEnv("CIRCUIT", process.env) }; // CIRCUIT_OPEN_MS=10000, say
+const registry = new CircuitRegistry(policy, {
   store: redisStore(client, { subscriber, channel: "circuits" }), // the others hear of a verdict at once
   share: "tally",
 });

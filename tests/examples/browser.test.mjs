@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 import { serving } from "../hosts/packed.mjs";
 import { program, service, stranger } from "./stranger.mjs";
 
-test("browser-vite: the page says when to come back, also after a reload and in a second tab", async () => {
+test("browser-vite: the page says when to come back, also after a reload and in a second tab, and comes back", async () => {
   const { folder, run, remove } = await stranger("browser-vite");
   const state = { answer: "tea, two" };
   const orders = await service(state);
@@ -16,6 +16,7 @@ test("browser-vite: the page says when to come back, also after a reload and in 
     await run(program("vite", "bin/vite.js"), ["build"], { VITE_SERVICE: orders.url });
     await serving(join(folder, "dist"), async (url) => {
       const context = await browser.newContext();
+      await context.clock.install();
       const open = async () => {
         const page = await context.newPage();
         await page.goto(url);
@@ -35,8 +36,14 @@ test("browser-vite: the page says when to come back, also after a reload and in 
       const { asked } = state;
       await page.reload();
       await load(page, "Back in \\d+ s");
-      await load(await open(), "Back in \\d+ s");
+      const second = await open();
+      await load(second, "Back in \\d+ s");
       assert.equal(state.asked, asked, "the service is left alone");
+      state.status = 200;
+      await context.clock.fastForward(20_000);
+      await said(second, "^Try again\\.$");
+      await load(second, "^tea, two$");
+      await load(page, "^tea, two$");
     });
   } finally {
     await browser.close();

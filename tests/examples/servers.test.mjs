@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { Miniflare } from "miniflare";
+import { unstable_getMiniflareWorkerOptions as workerOptions } from "wrangler";
 import { startRedis } from "../stores/redis-server.mjs";
 import { outcomeIn } from "../hosts/packed.mjs";
 import { freePort, program, service, started, stranger, until } from "./stranger.mjs";
@@ -49,18 +49,15 @@ test("hono: in Node", () =>
 
 test("hono: the same app in workerd", () =>
   using(async (keep) => {
-    const { folder } = keep(await stranger("hono"));
+    const { folder, run } = keep(await stranger("hono"));
     const outdir = join(folder, "out");
-    await build({
-      ...{ entryPoints: [join(folder, "src/worker.js")], bundle: true, format: "esm", outdir, logLevel: "error", loader: { ".wasm": "copy" } },
-      ...{ conditions: ["workerd", "worker", "browser"], external: ["cloudflare:workers"], outExtension: { ".js": ".mjs" } },
-    });
+    await run(program("wrangler", "bin/wrangler.js"), ["deploy", "--dry-run", "--outdir", "out"], { WRANGLER_SEND_METRICS: "false", CLOUDFLARE_CF_FETCH_ENABLED: "false", CI: "1" });
     const states = upstreams();
     const worker = keep(
       new Miniflare({
-        ...{ modules: true, scriptPath: join(outdir, "worker.mjs"), modulesRoot: outdir, cf: false, compatibilityDate: "2026-04-01" },
+        ...workerOptions(join(folder, "wrangler.jsonc")).workerOptions,
+        ...{ modules: true, scriptPath: join(outdir, "worker.js"), modulesRoot: outdir, cf: false },
         modulesRules: [{ type: "CompiledWasm", include: ["**/*.wasm"] }],
-        bindings: { ORDERS: "http://orders.example", PRICES: "http://prices.example" },
         outboundService: ({ url }) => {
           const state = states[new URL(url).host.split(".")[0]];
           state.asked = (state.asked ?? 0) + 1;
@@ -71,22 +68,31 @@ test("hono: the same app in workerd", () =>
     await checkHono((path) => worker.dispatchFetch(`http://api.example${path}`), states);
   }));
 
-test("node-redis: two processes that fail together refuse together, and say why", () =>
+test("node-redis: one process refuses for what another has seen, and they send one probe", () =>
   using(async (keep) => {
     const { folder } = keep(await stranger("node-redis"));
     const redis = await startRedis();
     keep({ stop: redis.close });
     const state = {};
     const payments = keep(await service(state));
-    const env = { REDIS: `redis://127.0.0.1:${redis.port}`, PAYMENTS: payments.url, PORT: "0" };
+    const circuit = { CIRCUIT_OPEN_MS: "2000", CIRCUIT_JITTER: "0", CIRCUIT_PROBE_LIMIT: "1", CIRCUIT_PROBE_SUCCESSES: "1" };
+    const env = { REDIS: `redis://127.0.0.1:${redis.port}`, PAYMENTS: payments.url, PORT: "0", ...circuit };
     const [one, other] = [keep(await started(folder, "server.js", [], env)), keep(await started(folder, "server.js", [], env))];
     assert.equal(await (await fetch(one.url)).text(), "from the service");
     assert.equal(await (await fetch(other.url)).text(), "from the service");
     state.status = 500;
-    await until(async () => (await Promise.all([fetch(one.url), fetch(other.url)])).every(refused) || sleep(50), (all) => all === true, 200);
-    assert.match(one.printed() + other.printed(), /http\.payments is open \(failure_rate\)/);
-    assert.match(await (await fetch(other.url)).text(), /^Circuit http\.payments is open since .+, limit 50 %; next probe at /);
-    await one.stop();
+    await until(() => fetch(one.url), refused);
+    const { asked } = state;
+    await until(() => other.printed().includes("http.payments is open (adopted)") || sleep(50), Boolean, 200);
+    assert.match(await (await fetch(other.url)).text(), /^Circuit http\.payments is open since .+ calls in the last 30 s failed, limit 50 %; next probe at /);
+    assert.equal(state.asked, asked, "the other has never failed, and asks nothing");
+
+    Object.assign(state, { status: 200, delayMs: 1_000 });
+    await sleep(2_500);
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => fetch((index % 2 ? one : other).url)));
+    assert.equal(state.asked, asked + 1, "of twenty calls in two processes");
+    assert.deepEqual(answers.map(({ status }) => status).filter((status) => status === 200), [200]);
+    await until(async () => (await Promise.all([fetch(one.url), fetch(other.url)])).every(({ status }) => status === 200) || sleep(50), (all) => all === true, 200);
   }));
 
 const next = program("next", "dist/bin/next");

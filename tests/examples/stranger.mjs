@@ -5,6 +5,7 @@ import { cpSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { call, installPacked } from "../hosts/packed.mjs";
 import { listen, shut } from "../../www/listen.mjs";
@@ -57,8 +58,9 @@ export async function freePort() {
 /** A service that answers as `state` says. */
 export async function service(state) {
   state.asked = 0;
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     state.asked += 1;
+    if (state.delayMs) await sleep(state.delayMs);
     response.setHeader("Access-Control-Allow-Origin", "*");
     response.writeHead(state.status ?? 200).end(state.answer ?? "from the service");
     request.resume();
