@@ -6,7 +6,7 @@ import { type Awaitable, isThenable, type WaitUntil } from "./awaitable.js";
 import { either, started, timer } from "./calls.js";
 import { type CallOutcome, FAILURE, IGNORED, isDeadline, parseOutcome, SUCCESS, VERDICTS, type Verdict } from "./classify.js";
 import { CircuitError, CircuitOpenError, InvalidCircuitError, StoreError, whole, withoutStack } from "./errors.js";
-import { type BreakerEvents, type CircuitState, hear, type Listeners, listen, noListeners, REASONS, type RefusalReason, tell } from "./events.js";
+import { type BreakerEvents, type CircuitState, hear, REASONS, type RefusalReason } from "./events.js";
 import { explanation } from "./explain.js";
 import { report } from "./host.js";
 import { HELD, type Inspection, inspection, orNull, STATES } from "./inspection.js";
@@ -17,6 +17,7 @@ import * as runtime from "./runtime.js";
 import { block, core, isProbe } from "./runtime.js";
 import { type ProbeOutcome, share, type Shared } from "./sharing.js";
 import type { CircuitStore } from "./store.js";
+import { Teller } from "./teller.js";
 
 /** A permit of `admit`. Give it back once, with how it went; later calls do nothing. */
 export interface Permit {
@@ -85,9 +86,7 @@ export class CircuitBreaker {
   #running = 0;
   #rescuing = 0;
   #disposed = false;
-  #listeners: Listeners | undefined;
-  /** What waits for the step in progress. */
-  #queue: (() => void)[] | undefined;
+  readonly #teller: Teller;
   /** The failure that opened the circuit. */
   #cause: { cause: unknown } | undefined;
   #error: CircuitOpenError | undefined;
@@ -104,7 +103,7 @@ export class CircuitBreaker {
       breaker.#handle = handle;
       breaker.#arm();
     };
-    isIdle = (breaker) => breaker.#running === 0 && breaker.#listeners === undefined;
+    isIdle = (breaker) => breaker.#running === 0 && !breaker.#teller.asked;
   }
 
   constructor(key: string, policy: CircuitPolicy = {}, options: BreakerOptions = {}) {
@@ -121,6 +120,7 @@ export class CircuitBreaker {
       this.#config = parseOptions(options, parsePolicy(policy));
       this.#make();
     }
+    this.#teller = new Teller(key, this.#config);
     this.#clock = this.#config.clock;
     if (this.#config.store) this.#join(this.#config.store);
     this.#arm();
@@ -227,7 +227,7 @@ export class CircuitBreaker {
    * What a listener throws is reported to the host. Nothing is told about the past, but `state` begins with what holds.
    */
   on<E extends keyof BreakerEvents>(event: E, listener: (detail: BreakerEvents[E]) => void, options?: { signal?: AbortSignal }): () => void {
-    const stop = listen((this.#listeners ??= noListeners()), event, listener, options?.signal, () => this.#arm());
+    const stop = this.#teller.on(event, listener, options?.signal, () => this.#arm());
     if (event === "state" && !options?.signal?.aborted) hear(listener, this.inspect());
     return stop;
   }
@@ -261,10 +261,10 @@ export class CircuitBreaker {
    * `run` goes on to run functions, uncounted; the other verbs throw ERR_CIRCUIT_DISPOSED. A second time it does nothing.
    */
   dispose(): void {
-    this.#step(() => {
+    this.#teller.step(() => {
       if (this.#disposed) return;
       this.#disposed = true;
-      this.#listeners = undefined;
+      this.#teller.silence();
       const leave = (): void => {
         reaper?.unregister(this);
         if (this.#home) this.#config.registry!.leave(this, this.#home);
@@ -361,11 +361,11 @@ export class CircuitBreaker {
   #ask(at = this.#clock()): number {
     const token = core.admit(this.#handle, at);
     if (isProbe(token)) {
-      this.#step(() => this.#drain());
+      this.#teller.step(() => this.#drain());
     } else if (token < -16 && token > -20) {
       this.#rejected(token + 16, at, true, false);
     } else if (token < -20 && runtime.backend === "none") {
-      this.#diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, true);
+      this.#teller.diagnose("no_wasm", "This host refuses WebAssembly: calls pass uncounted", runtime.refusal, true);
     }
     return token;
   }
@@ -393,15 +393,15 @@ export class CircuitBreaker {
   }
 
   #rejected(token: number, at: number, shadow: boolean, fallback: boolean): void {
-    if (!this.#heard("rejected")) return;
+    if (!this.#teller.heard("rejected")) return;
     const retryAt = orNull(core.retry_at(this.#handle, at));
-    this.#emit("rejected", { key: this.key, reason: REFUSALS[-1 - token]!, retryAt, shadow, fallback, at });
+    this.#teller.emit("rejected", { key: this.key, reason: REFUSALS[-1 - token]!, retryAt, shadow, fallback, at });
   }
 
   #admitted(token: number): void {
-    if (token < 0 || !this.#heard("admitted")) return;
+    if (token < 0 || !this.#teller.heard("admitted")) return;
     const at = this.#clock();
-    this.#emit("admitted", { key: this.key, state: isProbe(token) ? "half_open" : "closed", probe: isProbe(token), at });
+    this.#teller.emit("admitted", { key: this.key, state: isProbe(token) ? "half_open" : "closed", probe: isProbe(token), at });
   }
 
   #end<T>(call: Call, ok: boolean, value: unknown): Awaitable<T> {
@@ -431,7 +431,7 @@ export class CircuitBreaker {
         }
       } catch (error) {
         verdict = IGNORED;
-        if (this.#diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, true)) report(error);
+        if (this.#teller.diagnose("classify_failed", "A classifier failed: the outcome is ignored", error, true)) report(error);
       }
     }
 
@@ -440,7 +440,7 @@ export class CircuitBreaker {
       const settle = (verdict: number, duration: number, cause: unknown): void =>
         this.#settle(token, verdict, duration, until, options.waitUntil, verdict === FAILURE ? { cause } : undefined, rescue !== undefined);
       const later = (final: number, error: unknown): void =>
-        this.#step(() => settle(final, Math.max(0, config.clock() - call.began), error));
+        this.#teller.step(() => settle(final, Math.max(0, config.clock() - call.began), error));
       if (!(verdict === SUCCESS && rest?.(value, later))) settle(verdict, duration, ok && judge ? `HTTP status ${(value as Response).status}` : value);
     }
     const answer = (): Awaitable<T> => {
@@ -477,7 +477,7 @@ export class CircuitBreaker {
   /** After an outcome has been judged. `stored`: in the store. */
   #settled(bits: number, outcome: Omit<ProbeOutcome, "until">, stored = false): void {
     const { token, verdict, duration, at, waitUntil, cause, fallback } = outcome;
-    if (this.#heard("outcome")) {
+    if (this.#teller.heard("outcome")) {
       // Made without spreads, which take longer than the whole call.
       const told: BreakerEvents["outcome"] = {
         key: this.key,
@@ -489,9 +489,9 @@ export class CircuitBreaker {
         at,
       };
       if (cause) told.error = cause.cause;
-      this.#emit("outcome", told);
+      this.#teller.emit("outcome", told);
     }
-    if (bits & 1) this.#step(() => this.#drain(outcome, false, stored));
+    if (bits & 1) this.#teller.step(() => this.#drain(outcome, false, stored));
     else if (isProbe(token) && !stored) this.#shared?.probed(waitUntil);
   }
 
@@ -524,7 +524,7 @@ export class CircuitBreaker {
 
   /** Every call that is told with `fallback` is told once more. */
   #rescued(after: "refusal" | "failure", threw?: { error: unknown }): void {
-    if (this.#heard("fallback")) this.#emit("fallback", { key: this.key, after, ...threw, at: this.#clock() });
+    if (this.#teller.heard("fallback")) this.#teller.emit("fallback", { key: this.key, after, ...threw, at: this.#clock() });
   }
 
   #permit(token: number): Admission {
@@ -545,7 +545,7 @@ export class CircuitBreaker {
         open = false;
         this.#running--;
         if (token < 0) return;
-        this.#step(() => {
+        this.#teller.step(() => {
           this.#settle(token, verdict, duration ?? Math.max(0, this.#config.clock() - began), until);
         });
       },
@@ -577,7 +577,7 @@ export class CircuitBreaker {
   #write(verb: (at: number) => void): void {
     this.#live();
     if (this.#shared?.local) this.#read();
-    this.#step(() => {
+    this.#teller.step(() => {
       this.#placed();
       verb(this.#clock());
     });
@@ -591,19 +591,6 @@ export class CircuitBreaker {
     });
   }
 
-  #step(work: () => void): void {
-    if (this.#queue) {
-      this.#queue.push(work);
-      return;
-    }
-    const queue = (this.#queue = [work]);
-    try {
-      for (let next = queue.shift(); next; next = queue.shift()) next();
-    } finally {
-      this.#queue = undefined;
-    }
-  }
-
   /** Takes the transitions that wait in the module. They are told after the step, and the store is told unless it has them. */
   #drain(outcome?: Partial<Pick<ProbeOutcome, "cause" | "waitUntil">>, decided = false, stored = false): void {
     let moved = false;
@@ -614,8 +601,8 @@ export class CircuitBreaker {
       const state = STATES[to!]!;
       if (state !== "half_open") this.#cause = state === "open" ? outcome?.cause : undefined;
       decided ||= why !== "adopted" && why !== "open_elapsed";
-      if (this.#heard("transition")) {
-        this.#emit("transition", {
+      if (this.#teller.heard("transition")) {
+        this.#teller.emit("transition", {
           key: this.key,
           from: STATES[from!]!,
           to: state,
@@ -642,12 +629,12 @@ export class CircuitBreaker {
     this.#error = this.#refused = undefined;
     if (this.#home) {
       // What lost its place has nothing that must be kept.
-      const idle = this.#listeners === undefined && (handle < 0 || (!shared && (token >= 0 || this.state === "closed")));
+      const idle = !this.#teller.asked && (handle < 0 || (!shared && (token >= 0 || this.state === "closed")));
       this.#home.keep = idle || this.#disposed ? undefined : this;
     }
-    this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#heard("outcome") || this.#heard("admitted") ? -1 : token;
+    this.#token = this.#disposed || classify || slow || shared?.unread || (shared && onStoreError === "throw") || this.#teller.heard("outcome") || this.#teller.heard("admitted") ? -1 : token;
     if (this.#token < 0) return;
-    const drain = (): void => this.#step(() => this.#drain());
+    const drain = (): void => this.#teller.step(() => this.#drain());
     this.#ok = timed || shared
       ? (value) => {
           this.#running--;
@@ -664,7 +651,7 @@ export class CircuitBreaker {
     // Two functions: an engine counts towards optimising one where it returns, so one that always throws would stay interpreted.
     const failed = (reason: unknown): void => {
       this.#running--;
-      if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#step(() => this.#drain({ cause: { cause: reason } }));
+      if (core.settle(handle, token, FAILURE, NaN, clock()) & 1) this.#teller.step(() => this.#drain({ cause: { cause: reason } }));
       shared?.settled(true);
     };
     this.#bad = (reason) => {
@@ -674,29 +661,7 @@ export class CircuitBreaker {
   }
 
   #tellState(): void {
-    if (this.#heard("state")) this.#step(() => this.#emit("state", inspection(this.key, this.#handle, this.#clock())));
-  }
-
-  #heard(event: keyof BreakerEvents): boolean {
-    return (this.#listeners?.[event].size ?? 0) + (this.#config.registry?.listeners[event].size ?? 0) > 0;
-  }
-
-  #emit<E extends keyof BreakerEvents>(event: E, detail: BreakerEvents[E]): void {
-    this.#step(() => {
-      if (this.#listeners) tell(this.#listeners[event], detail);
-      if (this.#config.registry) tell(this.#config.registry.listeners[event], detail);
-    });
-  }
-
-  /** `once`: for all calls together. Gives whether it was told now. */
-  #diagnose(code: string, message: string, cause?: unknown, once = false): boolean {
-    const { told, clock } = this.#config;
-    if (once && told.has(code)) return false;
-    if (once) told.add(code);
-    if (this.#heard("diagnostic")) {
-      this.#emit("diagnostic", { key: this.key, code, message, at: clock(), ...(cause === undefined ? {} : { cause }) });
-    }
-    return true;
+    if (this.#teller.heard("state")) this.#teller.step(() => this.#teller.emit("state", inspection(this.key, this.#handle, this.#clock())));
   }
 
   #restore(text: string, at: number): void {
@@ -704,7 +669,7 @@ export class CircuitBreaker {
     this.#cause = undefined;
     this.#arm();
     this.#tellState();
-    if (problem > 0) this.#diagnose(`snapshot_${PROBLEMS[problem - 1]}`, "A stored circuit could not be taken as it was");
+    if (problem > 0) this.#teller.diagnose(`snapshot_${PROBLEMS[problem - 1]}`, "A stored circuit could not be taken as it was");
   }
 
   /** The first reading of the store, for the calls that need it; a promise only if somebody has to wait. */
@@ -732,8 +697,8 @@ export class CircuitBreaker {
       adopt: (text, whole) => {
         const bits = adopt(this.#handle, text);
         if (whole) this.#restore(text, this.#clock());
-        else if (bits & 16) this.#diagnose("snapshot_unreadable", "What the store holds is no circuit: it is left alone until there is something to write");
-        if (bits & 35) this.#step(() => this.#drain());
+        else if (bits & 16) this.#teller.diagnose("snapshot_unreadable", "What the store holds is no circuit: it is left alone until there is something to write");
+        if (bits & 35) this.#teller.step(() => this.#drain());
         return bits;
       },
       advise: (text) => {
@@ -742,7 +707,7 @@ export class CircuitBreaker {
         const moved = adopt(other, text) & 1;
         if (moved) while (core.next_transition());
         core.drop(other);
-        if (moved) this.#diagnose("remote_verdict", "Others have opened this circuit; it is not adopted here");
+        if (moved) this.#teller.diagnose("remote_verdict", "Others have opened this circuit; it is not adopted here");
       },
       shift: (by) => core.shift(this.#handle, by),
       admit: () => this.#ask(),
@@ -753,12 +718,12 @@ export class CircuitBreaker {
         const { token, verdict, duration, until } = outcome;
         this.#settled(core.settle_until(this.#handle, token, verdict, duration, this.#clock(), until), outcome);
       },
-      failed: (error) => this.#diagnose("store_failed", "The store fails: the circuit goes on without it", error),
+      failed: (error) => this.#teller.diagnose("store_failed", "The store fails: the circuit goes on without it", error),
       faulted: ({ operation, cause }) => {
-        if (this.#heard("store_error")) this.#emit("store_error", { key: this.key, operation, error: cause, at: this.#clock() });
+        if (this.#teller.heard("store_error")) this.#teller.emit("store_error", { key: this.key, operation, error: cause, at: this.#clock() });
       },
       asked: (operation, durationMs, ok) => {
-        if (this.#heard("store_operation")) this.#emit("store_operation", { key: this.key, operation, durationMs, ok, at: this.#clock() });
+        if (this.#teller.heard("store_operation")) this.#teller.emit("store_operation", { key: this.key, operation, durationMs, ok, at: this.#clock() });
       },
     });
     this.#clock = this.#shared.clock;
